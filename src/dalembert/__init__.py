@@ -1,0 +1,52 @@
+"""dalembert: write the energy and the constraints, get motion that keeps them."""
+
+from importlib.metadata import PackageNotFoundError, version
+
+from dalembert import catalog, methods
+from dalembert.catalog import list_systems
+from dalembert.engine.initial import consistent
+from dalembert.errors import (
+    CompilerError,
+    ConvergenceError,
+    DalembertError,
+    InconsistentState,
+    Interrupted,
+    MethodError,
+    ModelError,
+    SingularConstraints,
+    UnknownKeyword,
+)
+from dalembert.methods import list_methods
+from dalembert.simulate import simulate
+from dalembert.solution import Sample, Solution, load
+from dalembert.systems import Hamiltonian, Mechanical, Picture, unpack
+
+try:
+    __version__ = version("dalembert")
+except PackageNotFoundError:  # run from a source tree that is not installed
+    __version__ = "0+unknown"
+
+__all__ = [
+    "CompilerError",
+    "ConvergenceError",
+    "DalembertError",
+    "Hamiltonian",
+    "InconsistentState",
+    "Interrupted",
+    "Mechanical",
+    "MethodError",
+    "ModelError",
+    "Picture",
+    "Sample",
+    "SingularConstraints",
+    "Solution",
+    "UnknownKeyword",
+    "catalog",
+    "consistent",
+    "list_methods",
+    "list_systems",
+    "load",
+    "methods",
+    "simulate",
+    "unpack",
+]

@@ -1,0 +1,63 @@
+"""Worked systems, each with default initial values and a picture of itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dalembert.catalog.particles import four_particles, four_particles_damped
+from dalembert.catalog.pendulums import chain, double_pendulum, harmonic_oscillator, simple_pendulum, spherical_pendulum
+from dalembert.errors import ModelError, suggest
+from dalembert.methods.base import Table
+from dalembert.systems import System
+
+_MAKERS: tuple[Callable[..., System], ...] = (
+    harmonic_oscillator,
+    simple_pendulum,
+    double_pendulum,
+    chain,
+    spherical_pendulum,
+    four_particles,
+    four_particles_damped,
+)
+
+__all__ = [
+    "chain",
+    "double_pendulum",
+    "four_particles",
+    "four_particles_damped",
+    "harmonic_oscillator",
+    "list_systems",
+    "make",
+    "simple_pendulum",
+    "spherical_pendulum",
+]
+
+
+@dataclass(frozen=True)
+class SystemInfo:
+    """One row of `list_systems()`."""
+
+    name: str
+    coordinates: int
+    constraints: int
+    summary: str
+    make: Callable[..., System]
+
+
+def list_systems() -> Table:
+    """All systems of the catalog."""
+    rows = []
+    for maker in _MAKERS:
+        system = maker()
+        summary = (maker.__doc__ or "").strip().splitlines()[0]
+        rows.append(SystemInfo(maker.__name__.replace("_", "-"), system.n, system.m, summary, maker))
+    return Table(rows)
+
+
+def make(name: str) -> System:
+    """A system of the catalog by its name, `"double-pendulum"` say."""
+    known = {maker.__name__.replace("_", "-"): maker for maker in _MAKERS}
+    if name not in known:
+        raise ModelError(f"there is no system {name!r} in the catalog{suggest(name, known)}")
+    return known[name]()

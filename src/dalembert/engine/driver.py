@@ -1,0 +1,345 @@
+"""The time loop: chunks of fixed steps, progress, rescue of single steps, and nothing lost on the way."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dalembert.engine import compiler, initial
+from dalembert.engine.machine import Memory, Outcome, Pivoted, Records, VirtualMachine
+from dalembert.engine.native import Native, source
+from dalembert.engine.newton import Rule
+from dalembert.engine.program import WEIGH_EVERY, Program
+from dalembert.errors import CompilerError, ConvergenceError, DalembertError, Interrupted, MethodError, SingularConstraints
+
+LARGEST_COMPILED = 40_000  # operations of a step beyond which a C compiler takes longer than it can save
+RESCUES = 8  # steps taken by the pivoted solver before the pivots are chosen anew
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Times counted, never accumulated: step k begins at `t0 + k h`, a last shorter one ends at `t_end`."""
+
+    t0: float
+    t_end: float
+    h: float
+    save_every: int = 1
+
+    @property
+    def full(self) -> int:
+        ratio = (self.t_end - self.t0) / self.h
+        nearest = round(ratio)
+        return nearest if abs(ratio - nearest) <= 1e-9 * max(1.0, ratio) else int(ratio)
+
+    @property
+    def remainder(self) -> float:
+        """Length of the last, shorter step; zero where the step divides the time."""
+        ratio = (self.t_end - self.t0) / self.h
+        if abs(ratio - round(ratio)) <= 1e-9 * max(1.0, ratio):
+            return 0.0
+        return self.t_end - (self.t0 + self.full * self.h)
+
+    @property
+    def steps(self) -> int:
+        return self.full + (self.remainder > 0)
+
+    @property
+    def saved(self) -> np.ndarray:
+        """Numbers of the steps after which a row is saved; the last step always is."""
+        rows = np.arange(self.save_every, self.steps + 1, self.save_every)
+        return rows if self.steps == 0 or (len(rows) and rows[-1] == self.steps) else np.append(rows, self.steps)
+
+    def times(self, numbers: np.ndarray) -> np.ndarray:
+        """The time after each of these steps."""
+        return np.where(numbers == self.steps, self.t_end, self.t0 + numbers * self.h)
+
+    def nodes(self, numbers: np.ndarray, node: float) -> np.ndarray:
+        """The time of a node of each of these steps."""
+        start = self.t0 + (numbers - 1) * self.h
+        return start + node * (self.times(numbers) - start)
+
+
+@dataclass
+class Run:
+    """What a run left behind, complete or not."""
+
+    grid: Grid
+    records: Records
+    rows: int = 0
+    error: BaseException | None = None
+    stats: dict[str, Any] = field(default_factory=dict)
+
+
+Inputs = Callable[[np.ndarray], np.ndarray]
+
+
+class Engine:
+    """A program with its ways of running, made when first needed and kept with the system."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._machine: VirtualMachine | None = None
+        self._native: Native | None = None
+        self._pivoted: Pivoted | None = None
+        self._source: str | None = None
+
+    def machine(self) -> VirtualMachine:
+        self._machine = self._machine or VirtualMachine(self.program)
+        return self._machine
+
+    def native(self) -> Native:
+        if self._native is None:
+            self._source = self._source or source(self.program)
+            self._native = Native(self.program, self._source)
+        return self._native
+
+    def pivoted(self) -> Pivoted:
+        self._pivoted = self._pivoted or Pivoted(self.program)
+        return self._pivoted
+
+    def repivoted(self) -> Engine:
+        """The same with pivots that suit the matrices which the careful solver met last."""
+        return Engine(self.program.repivoted(self.pivoted().matrices))
+
+    def runner(self, compile: bool | str, steps: int) -> VirtualMachine | Native:
+        """The way to run so many steps. `"auto"` compiles only where that pays, by count of operations, not by the clock."""
+        operations = self.program.operations
+        if compile is True:
+            if operations > 5 * LARGEST_COMPILED:
+                raise CompilerError(
+                    f"a step of {operations} operations is too large for a C compiler; the virtual machine "
+                    "(compile=False) runs it at the same cost per operation"
+                )
+            return self.native()
+        if compile is False or operations > LARGEST_COMPILED or compiler.find() is None:
+            return self.machine()
+        if self._native is not None:
+            return self._native
+        saved = steps * (8e-6 + 4e-9 * operations)
+        if saved < 0.02:
+            return self.machine()
+        price = 0.1 + 8e-5 * operations
+        if saved > 1.5 * price or compiler.is_cached(self._code()):
+            return self.native()
+        return self.machine()
+
+    def _code(self) -> str:
+        self._source = self._source or source(self.program)
+        return self._source
+
+
+def integrate(
+    engine: Engine,
+    memory: Memory,
+    grid: Grid,
+    inputs: Inputs,
+    *,
+    rule: Rule,
+    compile: bool | str = "auto",
+    progress: bool | None = None,
+    unknowns: bool = False,
+    explain: Callable[[Memory, float], DalembertError | None] = lambda memory, t: None,
+    on_chunk: Callable[[Run], None] | None = None,
+) -> Run:
+    """Run a program over a grid of times. An error ends the run and is kept in it: no trajectory is lost."""
+    begun = time.perf_counter()
+    saved = grid.saved
+    run = Run(grid, Records.empty(engine.program, len(saved), unknowns))
+    loop = _Loop(engine, memory, grid, inputs, rule, compile, run, explain)
+    bar = _Progress(progress, grid.steps)
+    try:
+        main = grid.full // grid.save_every * grid.save_every
+        loop.advance(main, grid.h, run.records, grid.save_every, bar, on_chunk)
+        loop.tail(grid.full - main, grid.remainder)
+    except KeyboardInterrupt:
+        t = grid.t0 + loop.done * grid.h
+        run.error = Interrupted(
+            f"interrupted at t = {t:g} after {loop.done} of {grid.steps} steps; error.solution holds what was computed"
+        )
+    except DalembertError as error:
+        run.error = error
+    finally:
+        bar.close()
+    seconds = time.perf_counter() - begun
+    run.stats = {
+        "steps": loop.done,
+        "iterations": loop.iterations,
+        "iterations_per_step": loop.iterations / max(1, loop.done),
+        "largest_last_update": loop.worst,
+        "pivoted_steps": loop.rescued,
+        "engine": loop.runner.name if loop.runner else "none",
+        "seconds": seconds,
+    }
+    return run
+
+
+class _Loop:
+    """The state of one run through its chunks."""
+
+    def __init__(
+        self, engine: Engine, memory: Memory, grid: Grid, inputs: Inputs, rule: Rule, compile: bool | str, run: Run, explain: Any
+    ) -> None:
+        self.engine, self.memory, self.grid, self.inputs = engine, memory, grid, inputs
+        self.rule, self.compile, self.run, self.explain = rule, compile, run, explain
+        self.done = self.iterations = self.rescued = 0
+        self.worst, self.recent = 0.0, 0
+        self.runner = engine.runner(compile, grid.steps) if grid.steps else None
+
+    def advance(self, steps: int, h: float, out: Records, save_every: int, bar: _Progress, on_chunk: Any) -> None:
+        """Steps of equal length, in chunks that are short enough to show progress and hear Ctrl-C."""
+        chunk = WEIGH_EVERY
+        begun = time.perf_counter()
+        while self.done < steps:
+            count = min(chunk, steps - self.done)
+            before = time.perf_counter()
+            self._chunk(count, h, out, save_every)
+            now = time.perf_counter()
+            if now - before < 0.1:
+                chunk = min(2 * chunk, WEIGH_EVERY << 16)
+            bar.show(self.done, now - begun)
+            if on_chunk is not None:
+                on_chunk(self.run)
+
+    def _chunk(self, count: int, h: float, out: Records, save_every: int) -> None:
+        end = self.done + count
+        while self.done < end:
+            rest = end - self.done
+            outcome = self._call(self.runner, rest, h, out.rows(self.done // save_every, len(out.state)), save_every)
+            self._count(outcome, save_every)
+            if outcome.failed >= 0:
+                self._rescue(h, out, save_every, outcome)
+
+    def _call(self, runner: Any, steps: int, h: float, out: Records, save_every: int) -> Outcome:
+        t0 = self.grid.t0
+        begin = t0 + np.arange(self.done, self.done + steps) * self.grid.h
+        return runner.run(  # type: ignore[no-any-return]
+            self.memory, out, t0=t0 if h == self.grid.h else float(begin[0]) - self.done * h, first=self.done, steps=steps,
+            h=h, inputs=self._inputs(begin, h), save_every=save_every, rule=self.rule,
+        )  # fmt: skip
+
+    def _inputs(self, begin: np.ndarray, h: float) -> np.ndarray:
+        step = self.engine.program.step
+        if not step.u.numel():
+            return np.zeros((1, 0))
+        return np.hstack([self.inputs(begin + c * h) for c in step.input_nodes])
+
+    def _count(self, outcome: Outcome, save_every: int) -> None:
+        self.done += outcome.steps
+        self.iterations += outcome.iterations
+        self.worst = max(self.worst, outcome.worst)
+        self.run.rows = min(self.done // self.grid.save_every, len(self.run.records.state))
+
+    def _rescue(self, h: float, out: Records, save_every: int, failure: Outcome) -> None:
+        """One step by the careful solver: from the usual guess, then from the last solution, then from zero."""
+        last, before = self.memory.last.copy(), self.memory.before.copy()
+        for a, b in ((last, before), (last, last), (0 * last, 0 * last)):
+            self.memory.last[:], self.memory.before[:] = a, b
+            outcome = self._call(
+                self.engine.pivoted(), 1, h, out.rows(self.done // save_every, len(out.state)), save_every
+            )
+            if outcome.failed < 0:
+                self.memory.before[:] = last
+                break
+        else:
+            raise self._failure(h, outcome)
+        self._count(outcome, save_every)
+        self.rescued += 1
+        self.recent += 1
+        if self.recent >= RESCUES and self.rescued >= self.done // 10:
+            self.recent = 0
+            self.engine = self.engine.repivoted()
+            self.runner = self.engine.runner(self.compile, self.grid.steps - self.done)
+
+    def _failure(self, h: float, outcome: Outcome) -> DalembertError:
+        t = self.grid.t0 + self.done * self.grid.h
+        reason = self.explain(self.memory, t)
+        if reason is not None:
+            return reason
+        size = outcome.size
+        what = "became nan" if not np.isfinite(size) else f"still changed the unknowns by {size:.1e} relative to their size"
+        return ConvergenceError(
+            f"step {self.done + 1} of {self.grid.steps} did not converge: from t = {t:g} with h = {h:g}, Newton's iteration "
+            f"{what} after {self.rule.max_iterations} iterations; use a smaller step (error.solution holds the "
+            f"{self.done} steps before)",
+            t=t,
+            step=h,
+            residual=float(size),
+        )
+
+    def tail(self, steps: int, remainder: float) -> None:
+        """What is left after the last full row: single steps and the shorter last one, into one row."""
+        count = steps + (remainder > 0)
+        if not count:
+            return
+        part = Records.empty(self.engine.program, count, self.run.records.unknowns is not None)
+        first = self.done
+        while self.done < first + count:
+            i = self.done - first
+            h = self.grid.h if i < steps else remainder
+            outcome = self._call(self.runner, 1, h, part.rows(i, i + 1), 1)
+            if outcome.failed >= 0:
+                self._rescue_single(h, part.rows(i, i + 1), outcome)
+            else:
+                self._count(outcome, 1)
+        records, row = self.run.records, len(self.run.records.state) - 1
+        records.state[row], records.lam[row], records.work[row] = part.state[-1], part.lam[-1], part.work.sum(axis=0)
+        if records.unknowns is not None and part.unknowns is not None:
+            records.unknowns[row] = part.unknowns[-1]
+        self.run.rows = row + 1
+
+    def _rescue_single(self, h: float, out: Records, failure: Outcome) -> None:
+        outcome = self._call(self.engine.pivoted(), 1, h, out, 1)
+        if outcome.failed >= 0:
+            raise self._failure(h, outcome)
+        self._count(outcome, 1)
+        self.rescued += 1
+
+
+class _Progress:
+    """A bar for runs of more than about two seconds (always with `True`, never with `False`)."""
+
+    def __init__(self, wanted: bool | None, total: int) -> None:
+        self.wanted, self.total = wanted, total
+        self.bar: Any = None
+        self.task: Any = None
+
+    def show(self, done: int, elapsed: float) -> None:
+        if self.wanted is False:
+            return
+        if self.bar is None:
+            left = elapsed * (self.total - done) / max(1, done)
+            terminal = sys.stderr.isatty() or "ipykernel" in sys.modules
+            if not (self.wanted or (terminal and (elapsed > 2.0 or (elapsed > 0.3 and elapsed + left > 2.5)))):
+                return
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self.bar = Progress(
+                TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TextColumn("steps"), TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )  # fmt: skip
+            self.bar.start()
+            self.task = self.bar.add_task("run", total=self.total)
+        self.bar.update(self.task, completed=done)
+
+    def close(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def explain(system: Any, fields: dict[str, slice], memory: Memory, t: float) -> DalembertError | None:
+    """Why a step failed: a model function that is not finite here, or constraints that became dependent."""
+    q, second = memory.state[fields["q"]], memory.state[fields[system.momenta]]
+    try:
+        at = initial.arguments(system, q, second, t, memory.par)
+        initial.check_functions(system, at, memory.par)
+        if system.m:
+            initial.check_rank(initial.jacobian(system, at, memory.par), f"at t = {t:g}")
+    except (SingularConstraints, MethodError, DalembertError) as error:
+        return error
+    return None

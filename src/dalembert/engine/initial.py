@@ -1,0 +1,325 @@
+"""Initial values: consistent ones from given ones, and errors that name the constraint and the number."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.engine.machine import solve_pivoted
+from dalembert.errors import ConvergenceError, InconsistentState, ModelError, SingularConstraints
+
+TOLERANCE = 1e-9  # of a constraint's own scale, for what must hold exactly at the start
+LOOSE = 1e-2  # for the velocity level of methods that do not keep it
+
+
+@dataclass(frozen=True)
+class Consistent:
+    """Consistent values `q`, `v` (and `p`), and the multipliers `lam` of the acceleration level.
+
+    Unpacks as `q, v, lam = ...` and as keywords, `da.simulate(system, method, **da.consistent(...), ...)`.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    p: np.ndarray
+    lam: np.ndarray
+    momenta: str = "v"
+
+    def __iter__(self) -> Iterator[np.ndarray]:
+        return iter((self.q, getattr(self, self.momenta), self.lam))
+
+    def keys(self) -> tuple[str, ...]:
+        return ("q", self.momenta)
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        return np.asarray(getattr(self, key))
+
+
+def vector(system: Any, name: str, value: Any) -> np.ndarray:
+    """One initial value, its shape and its finiteness checked."""
+    try:
+        array = np.atleast_1d(np.array(value, dtype=float))
+    except (TypeError, ValueError) as error:
+        raise InconsistentState(f"{name} must be {system.n} numbers, not {value!r}") from error
+    if array.shape != (system.n,):
+        names = ", ".join(system.coordinates[:6]) + (", ..." if system.n > 6 else "")
+        raise InconsistentState(f"{name} has the shape {array.shape}; expected {system.n} numbers ({names})")
+    if not np.isfinite(array).all():
+        raise InconsistentState(f"{name} is not finite: its entry {int(np.argmin(np.isfinite(array))) + 1} is {array[~np.isfinite(array)][0]}")
+    return array
+
+
+def choose(system: Any, q: Any, v: Any, p: Any, par: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """`q` and the second half of the state, from what was given, the system's defaults, or rest."""
+    if v is not None and p is not None:
+        raise InconsistentState("give v or p, not both")
+    second, other = (v, p) if system.momenta == "v" else (p, v)
+    if q is None and "q" not in system.initial:
+        raise InconsistentState(f"{system.name!r} has no default initial values: give q=... and {system.momenta}=...")
+    if second is None and other is None and q is None:
+        second = system.initial.get(system.momenta)
+    q = vector(system, "q", system.initial["q"] if q is None else q)
+    if other is not None:
+        if system.momenta == "p":
+            raise InconsistentState("a Hamiltonian system starts from q and p; give p=... in place of v")
+        M = system._functions["mass"](q, np.zeros(system.n), np.zeros(system.n), 0.0, np.zeros(system.nu), par)
+        second = solve_pivoted(M, vector(system, "p", other))
+    return q, vector(system, system.momenta, np.zeros(system.n) if second is None else second)
+
+
+def arguments(system: Any, q: np.ndarray, second: np.ndarray, t: float, par: np.ndarray) -> dict[str, Any]:
+    """The arguments of model functions at a state, velocity and momentum both."""
+    if system.momenta == "v":
+        return {"q": q, "v": second, "t": t}
+    v = system.numeric("velocity", par, q=q, p=second, t=t)[0]
+    return {"q": q, "p": second, "v": v, "t": t}
+
+
+def check_functions(system: Any, at: Mapping[str, Any], par: np.ndarray) -> None:
+    """Refuse nan and infinity in a model function at the initial values."""
+    values = [np.asarray(at.get(k, np.zeros(system.n))) for k in ("q", "v", "p")]
+    values = [*values, at["t"], np.zeros(system.nu), par]
+    for role, function in system._functions.items():
+        if role not in system.given or role == "points":
+            continue
+        value = function(*values)
+        numbers = np.array(value.nonzeros())
+        if not np.isfinite(numbers).all():
+            bad = int(np.argmin(np.isfinite(numbers)))
+            row, column = value.sparsity().row()[bad] + 1, value.sparsity().get_col()[bad] + 1
+            entry = f" (entry {row}{f', {column}' if value.shape[1] > 1 else ''})" if value.numel() > 1 else ""
+            raise ModelError(
+                f"{role} is {numbers[bad]}{entry} at t = {float(at['t']):g}; check the function and its parameters at these values"
+            )
+    energy = "potential" if system.kind == "mechanical" else "hamiltonian"
+    if ("slope", energy) not in system._steps:
+        slope = ca.densify(ca.gradient(system.expression(energy), system.q))
+        symbols = [system.q, system.v, system.p, system.t, system.u, system.par]
+        system._steps["slope", energy] = ca.Function("slope", symbols, [slope])
+    numbers = np.array(system._steps["slope", energy](*values)).ravel()
+    if not np.isfinite(numbers).all():
+        name = system.coordinates[int(np.argmin(np.isfinite(numbers)))]
+        raise ModelError(
+            f"the derivative of {energy} with respect to {name!r} is not finite at t = {float(at['t']):g}; "
+            "a distance of zero under a square root is the usual cause"
+        )
+
+
+def check_mass(system: Any, q: np.ndarray, par: np.ndarray) -> None:
+    """Refuse a mass matrix that is singular or not positive definite."""
+    if system.kind != "mechanical":
+        return
+    f = system._functions["mass"]
+    M = f(q, np.zeros(system.n), np.zeros(system.n), 0.0, np.zeros(system.nu), par)
+    diagonal = np.array(ca.densify(ca.diag(M))).ravel()
+    if M.sparsity().is_diag() or system.n > 2000:
+        low, index = float(diagonal.min()), int(diagonal.argmin())
+    else:
+        values, vectors = np.linalg.eigh(M.full())
+        low, index = float(values[0]), int(np.abs(vectors[:, 0]).argmax())
+    if low <= 1e-13 * float(np.abs(diagonal).max()):
+        raise ModelError(
+            f"the mass matrix is singular or not positive definite: its smallest eigenvalue is {low:.3g}, "
+            f"in the direction of {system.coordinates[index]!r}; give that coordinate a mass, or remove it"
+        )
+
+
+def check_rank(G: ca.DM, when: str) -> None:
+    """Refuse linearly dependent constraints, naming the rows and their combination."""
+    m = G.size1()
+    norms = np.sqrt(np.array(ca.densify(ca.sum2(G**2))).ravel())
+    if not np.isfinite(norms).all():
+        row = int(np.argmin(np.isfinite(norms))) + 1
+        raise ModelError(f"the derivative of holonomic constraint {row} of {m} is not finite {when}")
+    if (norms == 0).any():
+        row = int(np.argmin(norms)) + 1
+        raise SingularConstraints(f"the gradient of constraint {row} of {m} vanishes {when}; restate it", (row,))
+    if m > 1500:
+        unit = (ca.diag(ca.DM(1 / norms)) @ G).sparse()
+        if not np.isfinite(solve_pivoted((unit @ unit.T).tocsc(), np.ones(m))).all():
+            raise SingularConstraints(f"the {m} constraints are linearly dependent {when}; remove the redundant ones")
+        return
+    dense = G.full()
+    kept, extra = _independent(dense / norms[:, None])
+    if not extra:
+        return
+    row = extra[0]
+    weights, *_ = np.linalg.lstsq(dense[kept].T, dense[row], rcond=None)
+    terms = [f"{w:+.3g} * row {k + 1}" for w, k in zip(weights, kept, strict=True) if abs(w) > 1e-8]
+    numbers = ", ".join(str(i + 1) for i in extra)
+    raise SingularConstraints(
+        f"the constraints are linearly dependent {when} (rank {len(kept)} of {m}): "
+        f"row {row + 1} = {' '.join(terms)}; remove constraint{'s' * (len(extra) > 1)} {numbers}",
+        tuple(i + 1 for i in extra),
+    )
+
+
+def _independent(rows: np.ndarray) -> tuple[list[int], list[int]]:
+    """Rows of unit length that are independent of those before them, and the others (Gram-Schmidt, done twice)."""
+    basis, kept, extra = np.zeros((0, rows.shape[1])), [], []
+    for i, row in enumerate(rows):
+        rest = row - basis.T @ (basis @ row)
+        rest = rest - basis.T @ (basis @ rest)
+        size = float(np.linalg.norm(rest))
+        if size > 1e-10:
+            basis = np.vstack([basis, rest / size])
+            kept.append(i)
+        else:
+            extra.append(i)
+    return kept, extra
+
+
+def jacobian(system: Any, at: Mapping[str, Any], par: np.ndarray) -> Any:
+    """`G` at a state."""
+    system.role("jacobian")
+    f = system._functions["jacobian"]
+    zeros = np.zeros(system.n)
+    return f(at["q"], zeros, zeros, at["t"], np.zeros(system.nu), par)
+
+
+def check_constraints(system: Any, at: Mapping[str, Any], par: np.ndarray, exact_levels: tuple[str, ...]) -> None:
+    """Refuse values that violate a constraint, saying which and by how much."""
+    if not system.m:
+        return
+    G = jacobian(system, at, par)
+    check_rank(G, "at the initial position")
+    g = system.numeric("holonomic", par, **at)[0]
+    absolute = ca.fabs(G)
+
+    def size(x: np.ndarray) -> np.ndarray:
+        return np.array(ca.densify(absolute @ np.abs(x))).ravel()
+
+    _refuse(np.abs(g), TOLERANCE * np.maximum(1.0, size(at["q"])), "q", "g", system.m, "position")
+    rate = system.numeric("drift", par, **at)[0]
+    tolerance = TOLERANCE if "velocity" in exact_levels else LOOSE
+    floor = TOLERANCE if "velocity" in exact_levels else 1e-6
+    _refuse(np.abs(rate), np.maximum(floor, tolerance * size(at["v"])), system.momenta, "G v", system.m, "velocity")
+
+
+def _refuse(residual: np.ndarray, allowed: np.ndarray, name: str, symbol: str, m: int, level: str) -> None:
+    bad = np.flatnonzero(~(residual <= allowed))
+    if len(bad):
+        worst = bad[np.argmax(residual[bad] / allowed[bad])]
+        others = f" (also {', '.join(str(i + 1) for i in bad if i != worst)})" if len(bad) > 1 else ""
+        raise InconsistentState(
+            f"{name} violates constraint {worst + 1} of {m}{others} at the {level} level: "
+            f"|{symbol}| = {residual[worst]:.1e} > {allowed[worst]:.0e}; start from da.consistent(system, q=q, {name if name != 'q' else 'v'}=...)"
+        )
+
+
+def _kkt(A: ca.DM, G: ca.DM, C: ca.DM, b: Any, d: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Solve `A x + G^T y = b`, `C x = d`."""
+    matrix = ca.blockcat([[A, G.T], [C, ca.DM(C.size1(), C.size1())]])
+    right = np.concatenate([np.array(b, dtype=float).ravel(), np.array(d, dtype=float).ravel()])
+    solution = solve_pivoted(matrix, right)
+    return solution[: A.size1()], solution[A.size1() :]
+
+
+def multipliers(system: Any, at: Mapping[str, Any], par: np.ndarray, u: Any = None) -> np.ndarray:
+    """`lam` of the acceleration level: `G v' + (G v)_q v + 2 G_t v + g_tt = 0` with `M v' = F - G^T lam`."""
+    if not system.m:
+        return np.zeros(0)
+    A, F, C, d = _accelerations(system)(
+        at["q"], at["v"], at.get("p", np.zeros(system.n)), at["t"], np.zeros(system.nu) if u is None else u, par
+    )
+    G = jacobian(system, at, par)
+    return _kkt(A, G, C, ca.densify(F), ca.densify(d))[1]
+
+
+def _accelerations(s: Any) -> ca.Function:
+    """`A a + G^T lam = F`, `C a = d` for `a = v'` (mechanical) or `a = p'` (Hamiltonian)."""
+    if "accelerations" not in s._steps:
+        G = s.role("jacobian")
+        if s.kind == "mechanical":
+            M, Mv = s.expression("mass"), s.expression("mass") @ s.v
+            L = s.role("kinetic") - s.expression("potential")
+            F = ca.gradient(L, s.q) - ca.jtimes(Mv, s.q, s.v) + s.applied(s.q, s.v, s.t, s.u) - s.damping(s.q, s.v, s.t)
+            parts = [M, F, G, -s.role("curvature")]
+        else:
+            H, velocity = s.expression("hamiltonian"), s.role("velocity")
+            F = -ca.gradient(H, s.q) + s.applied(s.q, s.v, s.t, s.u, s.p) - s.damping(s.q, s.v, s.t, s.p)
+            rest = ca.jtimes(velocity, s.q, s.v) + ca.jacobian(velocity, s.t)
+            parts = [ca.SX.eye(s.n), F, G @ ca.jacobian(velocity, s.p), -s.role("curvature") - G @ rest]
+        s._steps["accelerations"] = ca.Function("accelerations", [s.q, s.v, s.p, s.t, s.u, s.par], parts)
+    return s._steps["accelerations"]
+
+
+def consistent(
+    system: Any,
+    *,
+    q: Any = None,
+    v: Any = None,
+    p: Any = None,
+    t0: float = 0.0,
+    u: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+) -> Consistent:
+    """Consistent initial values near given ones.
+
+    Positions are projected to `g(q, t0) = 0` along `M^-1 G^T` (nearest in the norm of the kinetic energy), velocities to
+    `G v + g_t = 0` in the same way, and the multipliers follow from the acceleration level.
+
+    >>> start = da.consistent(system, q=[0.9, 0.1], v=[0.0, 1.0])
+    >>> da.simulate(system, "rattle", **start, t_end=1.0, step=0.01)
+    """
+    par = system.pack(parameters)
+    q, second = choose(system, q, v, p, par)
+    check_mass(system, q, par)
+    zeros = np.zeros(system.n)
+    at: dict[str, Any] = {"q": q, "t": float(t0)}
+    if system.m:
+        check_rank(jacobian(system, at, par), "at the given position")
+        q = _project_position(system, q, float(t0), par)
+        at["q"] = q
+        G = jacobian(system, at, par)
+        check_rank(G, "at the projected position")
+        rate = system.numeric("rate", par, **at)[0]
+        if system.momenta == "v":
+            A = system._functions["mass"](q, zeros, zeros, 0.0, np.zeros(system.nu), par)
+            second = _kkt(A, G, G, ca.densify(A @ second), -rate)[0]
+        else:
+            for _ in range(30):
+                here = arguments(system, q, second, float(t0), par)
+                C = _accelerations(system)(q, here["v"], second, t0, np.zeros(system.nu), par)[2]
+                mu = solve_pivoted(C @ G.T, np.array(ca.densify(G @ here["v"])).ravel() + rate)
+                change = G.full().T @ mu
+                second = second - change
+                if np.abs(change).max() <= 1e-15 * (np.abs(second).max() + 1e-300):
+                    break
+    at = arguments(system, q, second, float(t0), par)
+    lam = multipliers(system, at, par, u)
+    momentum = second if system.momenta == "p" else system.numeric("momentum", par, q=q, v=second)[0]
+    return Consistent(q, at["v"], momentum, lam, system.momenta)
+
+
+def _project_position(system: Any, q: np.ndarray, t: float, par: np.ndarray) -> np.ndarray:
+    zeros, start = np.zeros(system.n), q
+    previous = np.inf
+    for _ in range(50):
+        at = {"q": q, "t": t}
+        g = system.numeric("holonomic", par, **at)[0]
+        if system.kind == "mechanical":
+            A = system._functions["mass"](q, zeros, zeros, 0.0, np.zeros(system.nu), par)
+        else:
+            A = ca.DM.eye(system.n)
+        G = jacobian(system, at, par)
+        change = _kkt(A, G, G, zeros, -g)[0]
+        size = float(np.abs(change).max())
+        if not np.isfinite(size):
+            break
+        q = q + change
+        if size <= 4e-16 * max(1.0, float(np.abs(q).max())) or (size < 1e-12 and size >= 0.5 * previous):
+            return q
+        previous = size
+    worst = int(np.argmax(np.abs(system.numeric("holonomic", par, q=start, t=t)[0]))) + 1
+    raise ConvergenceError(
+        f"no position near the given one satisfies the constraints (constraint {worst} of {system.m} is the worst); "
+        "start closer to the constraints",
+        t=t,
+        step=0.0,
+        residual=previous,
+    )

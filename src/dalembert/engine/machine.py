@@ -1,0 +1,214 @@
+"""Running a program step by step: the virtual machine, and the careful solver behind every way of running.
+
+A runner advances a `Memory` by a number of equal steps and writes what is asked for into `Records`. All runners have the same
+`run`; what they compute agrees to the last bits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.engine.newton import Rule
+from dalembert.engine.program import WEIGH_EVERY, Program, Stage
+
+
+@dataclass
+class Memory:
+    """Where a run stands: state, solutions of the last two steps (all solves in a row), parameters."""
+
+    state: np.ndarray
+    last: np.ndarray
+    before: np.ndarray
+    par: np.ndarray
+
+    @classmethod
+    def start(cls, program: Program, state: np.ndarray, par: np.ndarray) -> Memory:
+        return cls(state.copy(), np.zeros(program.n_unknowns), np.zeros(program.n_unknowns), par)
+
+
+@dataclass
+class Records:
+    """Rows written after every `save_every`-th step: state, multipliers, work since the last row."""
+
+    state: np.ndarray
+    lam: np.ndarray
+    work: np.ndarray
+    unknowns: np.ndarray | None = None
+
+    @classmethod
+    def empty(cls, program: Program, rows: int, unknowns: bool = False) -> Records:
+        return cls(
+            np.empty((rows, program.n_state)),
+            np.empty((rows, program.n_lam)),
+            np.zeros((rows, 2)),
+            np.empty((rows, program.n_unknowns)) if unknowns else None,
+        )
+
+    def rows(self, first: int, last: int) -> Records:
+        part = slice(first, last)
+        unknowns = None if self.unknowns is None else self.unknowns[part]
+        return Records(self.state[part], self.lam[part], self.work[part], unknowns)
+
+
+@dataclass
+class Outcome:
+    """What a call of `run` did: steps completed, Newton iterations, the largest last update, and which solve failed."""
+
+    steps: int
+    iterations: int
+    worst: float
+    failed: int = -1
+    size: float = 0.0
+
+
+class VirtualMachine:
+    """CasADi's virtual machine, driven from Python through preset buffers."""
+
+    name = "virtual machine"
+
+    def __init__(self, program: Program) -> None:
+        self.program = p = program
+        self.state = np.zeros(p.n_state)
+        self.t, self.h = np.zeros(1), np.zeros(1)
+        self.u, self.par = np.zeros(p.n_u), np.zeros(p.step.par.numel())
+        common = [self.state, self.t, self.h, self.u, self.par]
+        self.x, self.last, self.before = np.zeros((3, p.n_unknowns))
+        x, last, before = (np.split(a, p.cuts) for a in (self.x, self.last, self.before))
+        self.next, self.lam, self.work = np.zeros(p.n_state), np.zeros(p.n_lam), np.zeros(2)
+        self.solves = []
+        self._keep: list[Any] = []
+        for k, stage in enumerate(p.stages):
+            scale, size, known = np.zeros(stage.n), np.zeros(1), [*common, *x[:k]]
+            guess = self._bind(stage.guess, [*known, last[k], before[k]], [x[k]])
+            weigh = self._bind(stage.weigh, known, [scale])
+            factor, update = self._linear_solver(stage, x[k], known, scale, size)
+            self.solves.append((guess, factor, update, memoryview(size), weigh))
+        self.finish = self._bind(p.finish, [*common, *x], [self.next, self.lam, self.work])
+
+    def _linear_solver(
+        self, stage: Stage, x: np.ndarray, known: list[np.ndarray], scale: np.ndarray, size: np.ndarray
+    ) -> tuple[Any, Any]:
+        """The two halves of an iteration: take the Jacobian at `x`; change `x` and write the size of the change."""
+        constants = np.zeros(stage.constants)
+        factor = self._bind(stage.factor, [*known, x], [constants])
+        # x_i is read before its new value, which depends on it, is written: both may share one place
+        return factor, self._bind(stage.update, [x, scale, constants], [x, size])
+
+    def _bind(self, function: Any, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> Any:
+        buffer, evaluate = function.buffer()
+        for i, array in enumerate(inputs):
+            if array.size:
+                buffer.set_arg(i, memoryview(array))
+        for i, array in enumerate(outputs):
+            if array.size:
+                buffer.set_res(i, memoryview(array))
+        self._keep.append((buffer, function, inputs, outputs))
+        return evaluate
+
+    def run(
+        self,
+        memory: Memory,
+        out: Records,
+        *,
+        t0: float,
+        first: int,
+        steps: int,
+        h: float,
+        inputs: np.ndarray,
+        save_every: int,
+        rule: Rule,
+    ) -> Outcome:
+        """Advance by `steps` steps; step k begins at `t0 + k h` for `k = first, first + 1, ...`.
+
+        `inputs` has one row a step (or one row for all). A row of `out` is written after each step whose number from
+        the beginning of the run is a multiple of `save_every`; work is added up in between.
+        """
+        self.state[:], self.par[:], self.h[0] = memory.state, memory.par, h
+        self.last[:], self.before[:] = memory.last, memory.before
+        t, iterate, solves, finish = memoryview(self.t), rule.iterate, self.solves, self.finish
+        iterations, worst, row = 0, 0.0, 0
+        varying = len(inputs) > 1
+        if inputs.size:
+            self.u[:] = inputs[0]
+        done, failed, size = steps, -1, 0.0
+        for i in range(steps):
+            k = first + i
+            t[0] = t0 + k * h
+            if varying:
+                self.u[:] = inputs[i]
+            for number, (guess, factor, update, view, weigh) in enumerate(solves):
+                if k % WEIGH_EVERY == 0 or i == 0:
+                    weigh()
+                guess()
+                factor()
+                count, size = iterate(update, view, factor)
+                if count < 0:
+                    failed = number
+                    break
+                iterations += count
+                if size > worst:
+                    worst = size
+            if failed >= 0:
+                done = i
+                break
+            finish()
+            self.before[:] = self.last
+            self.last[:] = self.x
+            self.state[:] = self.next
+            if (k + 1) % save_every == 0:
+                out.state[row] = self.next
+                out.lam[row] = self.lam
+                out.work[row] += self.work
+                if out.unknowns is not None:
+                    out.unknowns[row] = self.x
+                row += 1
+            else:
+                out.work[row] += self.work
+        memory.state[:], memory.last[:], memory.before[:] = self.state, self.last, self.before
+        return Outcome(done, iterations, worst, failed, size if failed >= 0 else 0.0)
+
+
+class Pivoted(VirtualMachine):
+    """The careful way for single steps: Newton with a new Jacobian each time, solved with partial pivoting.
+
+    It takes over where the fixed pivots of the straight-line elimination fail, and keeps the matrices that it met, from which
+    better pivots can be chosen.
+    """
+
+    name = "pivoted"
+
+    def _linear_solver(
+        self, stage: Stage, x: np.ndarray, known: list[np.ndarray], scale: np.ndarray, size: np.ndarray
+    ) -> tuple[Any, Any]:
+        self.matrices = getattr(self, "matrices", [])
+        self.matrices.append(None)
+        index = len(self.matrices) - 1
+
+        def update() -> None:
+            residual, J = stage.residual(x, *known)
+            self.matrices[index] = J
+            change = solve_pivoted(J, np.array(residual).ravel())
+            size[0] = np.linalg.norm(change / (np.abs(x) + scale + 1e-300))
+            x[:] -= change
+
+        return lambda: None, update
+
+
+def solve_pivoted(matrix: Any, b: np.ndarray) -> np.ndarray:
+    """Solve with partial pivoting, dense or sparse by size; nan where the matrix is singular or not finite."""
+    if isinstance(matrix, ca.DM) and len(b) > 200:
+        matrix = matrix.sparse().tocsc()
+    try:
+        if isinstance(matrix, ca.DM):
+            solution = np.linalg.solve(matrix.full(), b)
+        else:
+            from scipy.sparse.linalg import splu
+
+            solution = splu(matrix).solve(b)
+    except (np.linalg.LinAlgError, RuntimeError, ValueError):
+        return np.full(len(b), np.nan)
+    return np.asarray(solution)

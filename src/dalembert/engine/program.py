@@ -1,0 +1,124 @@
+"""A step as a program: the functions that the virtual machine and the compiled loop both run.
+
+For each solve of a step
+    guess(state, t, h, u, par, earlier unknowns, last, before) -> first iterate
+    factor(state, t, h, u, par, earlier unknowns, x) -> constants
+    update(x, scale, constants) -> next iterate, size of the update
+    weigh(state, t, h, u, par, earlier unknowns) -> scale        (only every WEIGH_EVERY steps)
+and at the end
+    finish(state, t, h, u, par, all unknowns) -> next state, multipliers, work.
+
+The Jacobian is taken and eliminated at one iterate (in `factor`) and kept while it serves well; with a first guess by
+extrapolation it nearly always serves to the end. What does not change between iterations is computed once: `constants`
+are the sub-expressions of the update that do not depend on the iterate, the factors of the elimination among them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.engine import elimination
+from dalembert.methods.step import Solve, Step
+
+SX = ca.SX
+WEIGH_EVERY = 64  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
+
+
+@dataclass(frozen=True)
+class Stage:
+    """The functions of one solve."""
+
+    n: int
+    guess: ca.Function
+    factor: ca.Function
+    update: ca.Function
+    weigh: ca.Function
+    residual: ca.Function  # (x, everything) -> residual, Jacobian; for the pivoted solver
+
+    @property
+    def constants(self) -> int:
+        return int(self.update.size1_in(2))
+
+
+class Program:
+    """The functions of a step, their sizes, and where things lie in the state."""
+
+    def __init__(self, step: Step, orders: tuple[Any, ...] | None = None) -> None:
+        self.step = step
+        self.fields: dict[str, slice] = {}
+        start = 0
+        for name, symbol in step.state.items():
+            self.fields[name] = slice(start, start + symbol.numel())
+            start += symbol.numel()
+        self.n_state = start
+        self.n_lam = int(step.lam.numel())
+        self.n_u = int(step.u.numel())
+        self.state = ca.vertcat(*step.state.values())
+        self.common = [self.state, step.t, step.h, ca.vec(step.u), step.par]
+        self.stages: list[Stage] = []
+        known: list[Any] = []
+        for k, solve in enumerate(step.solves):
+            order = orders[k] if orders else None
+            self.stages.append(self._stage(k, solve, known, order))
+            known.append(solve.unknowns)
+        self.unknowns = known
+        sizes = [stage.n for stage in self.stages]
+        self.n_unknowns = sum(sizes)
+        self.cuts = np.cumsum(sizes)[:-1].tolist()  # where a vector of all unknowns falls into solves
+        work = ca.vertcat(step.work["supplied"], step.work["dissipated"])
+        outputs = [ca.vertcat(*step.next.values()), step.lam, work]
+        self.finish = ca.Function("finish", [*self.common, *known], [ca.densify(x) for x in outputs])
+
+    def _stage(self, k: int, solve: Solve, known: list[Any], order: Any) -> Stage:
+        x, n = solve.unknowns, solve.unknowns.numel()
+        at, scale = SX.sym("at", n), SX.sym("scale", n)
+        J = ca.jacobian(solve.residual, x)
+        order = order or elimination.structural_order(J.sparsity(), solve.levels)
+        inputs = [*self.common, *known]
+        frozen = ca.Function("J", [x, *inputs], [J])(at, *inputs)
+        change = elimination.solve(frozen, solve.residual, order)
+        size = ca.norm_2(change / (ca.fabs(x) + scale)) if n else SX(0.0)
+        outputs, symbols, constants = _split(ca.cse([x - change, size]), [x, scale])
+        return Stage(
+            n=n,
+            guess=ca.Function(f"guess{k}", [*inputs, solve.last, solve.before], [ca.densify(solve.guess)]),
+            factor=ca.Function(f"factor{k}", [*inputs, at], [ca.cse(constants)]),
+            update=ca.Function(f"update{k}", [x, scale, symbols], outputs),
+            weigh=ca.Function(f"weigh{k}", inputs, [ca.densify(solve.scale)]),
+            residual=ca.Function(f"residual{k}", [x, *inputs], [ca.densify(solve.residual), J]),
+        )
+
+    def functions(self) -> list[ca.Function]:
+        """All functions in the order in which a step calls them."""
+        out = [f for stage in self.stages for f in (stage.guess, stage.factor, stage.update, stage.weigh)]
+        return [*out, self.finish]
+
+    @cached_property
+    def operations(self) -> int:
+        """Operations of one step with three updates a solve: what a step costs."""
+        total = int(self.finish.n_instructions())
+        for stage in self.stages:
+            total += int(stage.factor.n_instructions()) + 3 * int(stage.update.n_instructions())
+        return total
+
+    def repivoted(self, matrices: list[Any]) -> Program:
+        """The same program with pivots chosen for given numerical Jacobians."""
+        return Program(self.step, tuple(elimination.numeric_order(m) for m in matrices))
+
+
+def _split(outputs: list[Any], varying: list[Any]) -> tuple[list[Any], Any, Any]:
+    """Take out the sub-expressions that do not depend on `varying`: outputs, symbols for them, their values."""
+    own = ca.veccat(*varying)
+
+    def fixed(expressions: list[Any]) -> list[Any]:
+        return [s for s in ca.symvar(ca.veccat(*expressions)) if not ca.depends_on(own, s)]
+
+    new, symbols, values = ca.extract_parametric(outputs, ca.veccat(*fixed(outputs)), {"prefix": "c_"})
+    taken = {s.name() for s in symbols}
+    plain = [s for s in fixed(new) if s.name() not in taken]  # symbols that stand by themselves are left in place
+    return new, ca.veccat(*symbols, *plain), ca.veccat(*values, *plain)

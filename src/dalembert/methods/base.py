@@ -1,0 +1,120 @@
+"""What a method is, and the register of all of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar
+
+from dalembert.errors import MethodError, suggest
+from dalembert.methods.step import Step
+
+
+@dataclass(frozen=True)
+class Method:
+    """A recipe that turns a system into a `Step`; options are fields, so equal methods are interchangeable.
+
+    `order` has one entry each for q, v (or p) and lam. `exact_levels` are the constraint levels that the method keeps
+    to round-off: initial values must satisfy these to round-off as well.
+    """
+
+    name: ClassVar[str]
+    order: ClassVar[tuple[int, int, int]]
+    treats: ClassVar[tuple[str, ...]]
+    keeps: ClassVar[str]
+    source: ClassVar[str]
+    symmetric: ClassVar[bool] = True
+    symplectic: ClassVar[bool] = False
+    exact_levels: ClassVar[tuple[str, ...]] = ("position",)
+    index: ClassVar[int] = 3
+
+    def check(self, system: Any) -> None:
+        """Refuse a system that the method cannot treat."""
+        if system.kind not in self.treats:
+            able = [n for n, m in REGISTER.items() if system.kind in m.treats]
+            raise MethodError(f"{self.name} cannot treat a {system.kind} system; {_these(able)}")
+        if system.has("nonholonomic"):
+            raise MethodError(
+                f"{self.name} cannot treat the nonholonomic constraints of {system.name!r}; it treats free and holonomic systems"
+            )
+
+    def step(self, system: Any) -> Step:
+        """The step of this method on a system, as expressions."""
+        raise TypeError(f"{type(self).__name__} does not define step()")
+
+    def __str__(self) -> str:
+        options = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) != f.default]
+        return f"{self.name}({', '.join(options)})" if options else self.name
+
+
+REGISTER: dict[str, type[Method]] = {}
+
+
+def register(cls: type[Method]) -> type[Method]:
+    """Enter a method under its name: it is then listed, tested and found by `simulate`."""
+    REGISTER[cls.name] = cls
+    return cls
+
+
+def _these(names: list[str]) -> str:
+    return f"use {' or '.join(names)}" if names else "no method here can"
+
+
+def find(method: str | Method) -> Method:
+    """A method by name, or the object itself."""
+    if isinstance(method, Method):
+        return method
+    if isinstance(method, type) and issubclass(method, Method):
+        return method()
+    if not isinstance(method, str):
+        raise MethodError(f"a method is a name or an object of da.methods, not {method!r}")
+    if method in REGISTER:
+        return REGISTER[method]()
+    plain = re.sub(r"[\s_]+", "-", method.strip().lower())
+    hint = suggest(plain, REGISTER)
+    raise MethodError(f"there is no method {method!r}{hint}")
+
+
+@dataclass(frozen=True)
+class MethodInfo:
+    """One row of `list_methods()`."""
+
+    name: str
+    order: tuple[int, int, int]
+    index: int
+    treats: tuple[str, ...]
+    keeps: str
+    symmetric: bool
+    symplectic: bool
+    source: str
+    method: Callable[..., Method]
+
+
+class Table(tuple):  # type: ignore[type-arg]
+    """A tuple of rows that prints as a table."""
+
+    columns: ClassVar[tuple[str, ...]] = ()
+
+    def __repr__(self) -> str:
+        if not self:
+            return "(nothing)"
+        names = [f.name for f in fields(self[0]) if f.name not in ("method", "make", "symmetric", "symplectic")]
+        rows = [names, *([_cell(getattr(row, n)) for n in names] for row in self)]
+        widths = [max(len(r[i]) for r in rows) for i in range(len(names))]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
+        return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+
+    __str__ = __repr__
+
+
+def _cell(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+
+
+def list_methods() -> Table:
+    """All methods: order in (q, v, lam), the index they treat, and what they keep exactly."""
+    return Table(
+        MethodInfo(n, m.order, m.index, m.treats, m.keeps, m.symmetric, m.symplectic, m.source, m)
+        for n, m in sorted(REGISTER.items())
+    )

@@ -1,0 +1,153 @@
+"""Discrete gradients: `D f(x0, x1) . (x1 - x0) = f(x1) - f(x0)` and `D f(x, x) = grad f(x)`.
+
+Each is a function `pullback(f, x0, x1, seed, t0, t1)` that returns `D f^T seed` for a function `f(x, t)` of several
+components (a discrete Jacobian row by row, Kinon et al. 2025, definition 6) together with `seed . D_t f`, where
+
+    f(x1, t1) - f(x0, t0) = D f (x1 - x0) + D_t f (t1 - t0)   exactly.
+
+Differences `f(x1) - f(x0)` come from `slopes`, never from subtracting two values, so that nothing is lost
+when the points are close and nothing is 0/0 when they agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.methods.slopes import Difference
+
+SX = ca.SX
+# added to |x1 - x0|^2: its square must not underflow, for the derivative of the quotient is taken too
+TINY = 1e-150
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The two ends of a step: positions (with what rounding took from them), and times."""
+
+    x0: Any
+    x1: Any
+    t0: Any
+    t1: Any
+    rest: tuple[Any, Any] | None = None
+    change: Any = None  # x1 - x0, where it is known better than by subtracting
+
+    @property
+    def dx(self) -> Any:
+        return self.x1 - self.x0 if self.change is None else self.change
+
+    @property
+    def xm(self) -> Any:
+        return self.x0 + self.dx / 2
+
+    @property
+    def tm(self) -> Any:
+        return (self.t0 + self.t1) / 2
+
+
+class Field:
+    """A function `f(x, t; others)` given as an expression, with its derivatives and exact differences.
+
+    `others` are the further symbols of the expression, `values` what stands for them in the step.
+    """
+
+    def __init__(
+        self, expression: Any, x: Any, t: Any, others: tuple[Any, ...] = (), values: tuple[Any, ...] | None = None
+    ) -> None:
+        self.others = list(others if values is None else values)
+        self.x, self.t, self.expression, self.symbols = x, t, expression, others
+        self.value = ca.Function("f", [x, t, *others], [expression])
+        self.joint = ca.Function("f", [ca.vertcat(x, t), *others], [expression])
+        seed = SX.sym("seed", expression.numel())
+        gradient = ca.jtimes(expression, x, seed, True) if expression.numel() else SX(x.numel(), 1)
+        self.gradient = ca.Function("df", [x, t, seed, *others], [ca.densify(gradient)])
+
+    def at(self, x: Any, t: Any) -> Any:
+        return self.value(x, t, *self.others)
+
+    def grad(self, x: Any, t: Any, seed: Any) -> Any:
+        """`seed . df/dx`, the exact gradient."""
+        return self.gradient(x, t, seed, *self.others)
+
+    def difference(self, ends: Ends) -> Difference:
+        """The function at both ends, by exact differences in `(x, t)` together."""
+        rest = None
+        if ends.rest is not None:
+            rest = tuple(ca.vertcat(r, 0) for r in ends.rest)
+        return Difference(self.joint, ca.vertcat(ends.x0, ends.t0), ca.vertcat(ends.x1, ends.t1), self.others, rest)
+
+
+Pullback = Callable[[Field, Ends, Any], tuple[Any, Any]]
+
+
+def equivariant(f: Field, ends: Ends, seed: Any) -> tuple[Any, Any]:
+    """Slopes through the expression: equivariant where `f` is built from invariants of degree at most two."""
+    both = f.difference(ends).pull(seed)
+    return both[:-1], both[-1]
+
+
+def midpoint(f: Field, ends: Ends, seed: Any) -> tuple[Any, Any]:
+    """The gradient at the midpoint: not a discrete gradient unless `f` is quadratic; for comparison."""
+    base = f.grad(ends.xm, ends.tm, seed)
+    rate = ca.Function("ft", [f.x, f.t, *f.symbols], [ca.jacobian(f.expression, f.t)])
+    return base, ca.dot(rate(ends.xm, ends.tm, *f.others), seed)
+
+
+def _corrected(base: Any, f: Field, ends: Ends, seed: Any) -> tuple[Any, Any]:
+    """Add the multiple of `x1 - x0` that makes `base` directional (Gonzalez 1996, eq. 2.4)."""
+    slope, rate = equivariant(f, ends, seed)
+    dx = ends.dx
+    return base + dx * (ca.dot(slope - base, dx) / (ca.sumsqr(dx) + TINY)), rate
+
+
+def gonzalez(f: Field, ends: Ends, seed: Any) -> tuple[Any, Any]:
+    """Gonzalez's midpoint discrete gradient (Kinon et al. 2025, eq. 12), by components for a vector function."""
+    return _corrected(f.grad(ends.xm, ends.tm, seed), f, ends, seed)
+
+
+def mean_value(f: Field, ends: Ends, seed: Any, points: int = 4) -> tuple[Any, Any]:
+    """Mean of the gradient along the segment, `int_0^1 grad f(x0 + s dx) ds`.
+
+    Gauss quadrature with a few points (exact for polynomials up to degree `2 points`); what the
+    quadrature leaves is put along `x1 - x0`, so that the difference is exact for every function.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(points)
+    base = SX(0)
+    for c, w in zip((1 + nodes) / 2, weights / 2, strict=True):
+        base += w * f.grad(ends.x0 + c * ends.dx, ends.t0 + c * (ends.t1 - ends.t0), seed)
+    return _corrected(base, f, ends, seed)
+
+
+def itoh_abe(f: Field, ends: Ends, seed: Any) -> tuple[Any, Any]:
+    """Itoh and Abe's coordinate increments: component i changes from `(x1_1 .. x1_{i-1}, x0_i ..)` to `x1_i`.
+
+    Not symmetric, so a method made with it is of order one.
+    """
+    n, x, t = f.x.numel(), f.x, f.t
+    weights, others = SX.sym("seed", f.expression.numel()), f.symbols
+    scalar = ca.dot(f.expression, weights)
+    touched = ca.jacobian(f.expression, x).sparsity()
+    out = []
+    for i in range(n):
+        if not touched.get_col().count(i):
+            out.append(SX(0.0))
+            continue
+        before, after = list(range(i)), list(range(i + 1, n))
+        along = ca.Function("f", [x[i], x[before], x[after], t, weights, *others], [scalar])
+        fixed = [ends.x1[before], ends.x0[after], ends.t0, seed, *f.others]
+        out.append(Difference(along, ends.x0[i], ends.x1[i], fixed).pull(SX(1.0)))
+    along = ca.Function("f", [t, x, weights, *others], [scalar])
+    rate = Difference(along, ends.t0, ends.t1, [ends.x1, seed, *f.others]).pull(SX(1.0))
+    return ca.vertcat(*out), rate
+
+
+GRADIENTS: dict[str, Pullback] = {
+    "equivariant": equivariant,
+    "gonzalez": gonzalez,
+    "mean-value": mean_value,
+    "itoh-abe": itoh_abe,
+}

@@ -1,0 +1,354 @@
+"""Exact differences of a function between two points, operation by operation.
+
+For `y = f(x)` evaluated at `x0` and `x1`, the slope of an elementary operation is the factor `s` in
+`y1 - y0 = s (x1 - x0)`, written so that nothing cancels and nothing is 0/0: `x0 + x1` for a square,
+`1 / (sqrt(x0) + sqrt(x1))` for a square root, `cos(xm) sin(d/2) / (d/2)` for a sine. Slopes obey a chain rule
+(and a product rule with means), so accumulating them backwards through the expression of `f` gives a vector
+`S(x0, x1)` with
+
+    S . (x1 - x0) = f(x1) - f(x0)    to round-off, however close the points are,
+    S(x, x) = grad f(x),   S(x0, x1) = S(x1, x0).
+
+It is a symmetric discrete gradient of second order. Where `f` is a function of invariants of degree at most two
+(squared distances), the gradients of these are taken at the midpoint, which is exact: it is then Gonzalez's
+equivariant discrete derivative (Gonzalez 1999, eq. 34; Gonzalez 1996, sec. 3).
+
+Positions may be given in two parts `x + r`, with `r` what rounding took from `x`: sums and differences keep both
+parts apart, so that distances between particles far from the origin do not lose their digits.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError
+
+SX = ca.SX
+
+
+@dataclass
+class _Node:
+    """One operation of an expression: its values at both ends, and what it was made from."""
+
+    op: int
+    inputs: tuple[int, ...]
+    active: bool  # whether it depends on x
+    y0: Any
+    y1: Any
+    rest: tuple[Any, Any] | None = None  # the low parts, for sums of inputs only
+
+    @cached_property
+    def both(self) -> tuple[Any, Any]:
+        if self.rest is None:
+            return self.y0, self.y1
+        return self.y0 + self.rest[0], self.y1 + self.rest[1]
+
+    @cached_property
+    def mean(self) -> Any:
+        a, b = self.both
+        return a if not self.active else (a + b) / 2
+
+    @cached_property
+    def change(self) -> Any:
+        a, b = self.both
+        return b - a
+
+
+class Difference:
+    """A vector function evaluated at two points, ready to pull back slopes.
+
+    `function` maps `(x, other arguments)` to one column; `x0`, `x1` replace `x`, `rest0`, `rest1` are the low parts.
+    """
+
+    def __init__(self, function: ca.Function, x0: Any, x1: Any, others: list[Any], rest: Any = None) -> None:
+        f = function.expand() if not function.is_a("SXFunction") else function
+        self.size = x0.numel()
+        ends = [[e.elements() for e in (x0, *others)], [e.elements() for e in (x1, *others)]]
+        low = None if rest is None else tuple(r.elements() for r in rest)
+        nodes: list[_Node] = []
+        where: dict[int, int] = {}  # work-vector slot -> node
+        self.seeds: list[int | None] = [None] * f.size1_out(0)
+        row_of = f.sparsity_out(0).row()
+        values0 = np.empty(f.size1_out(0), dtype=object)
+        values1 = np.empty(f.size1_out(0), dtype=object)
+        values0[:], values1[:] = SX(0.0), SX(0.0)
+        self.sources: list[int | None] = [None] * self.size
+        constants: dict[float, int] = {}
+        for k in range(f.n_instructions()):
+            op, i, o = f.instruction_id(k), f.instruction_input(k), f.instruction_output(k)
+            if op == ca.OP_OUTPUT:
+                node = nodes[where[i[0]]]
+                row = row_of[o[1]]
+                self.seeds[row] = where[i[0]]
+                values0[row], values1[row] = node.both
+                continue
+            if op == ca.OP_INPUT:
+                argument, entry = i
+                a, b = ends[0][argument][entry], ends[1][argument][entry]
+                active = argument == 0
+                rests = (low[0][entry], low[1][entry]) if active and low is not None else None
+                node = _Node(op, (), active, a, b, rests)
+                if active:
+                    self.sources[entry] = len(nodes)
+            elif op == ca.OP_CONST:
+                value = f.instruction_constant(k)
+                if value in constants:
+                    where[o[0]] = constants[value]
+                    continue
+                constants[value] = len(nodes)
+                node = _Node(op, (), False, SX(value), SX(value))
+            else:
+                node = _apply(op, tuple(where[j] for j in i), nodes)
+            where[o[0]] = len(nodes)
+            nodes.append(node)
+        self.nodes = nodes
+        self.y0 = ca.vertcat(*values0) if len(values0) else SX(0, 1)
+        self.y1 = ca.vertcat(*values1) if len(values1) else SX(0, 1)
+
+    def pull(self, seed: Any) -> Any:
+        """`sum_i seed_i S_i(x0, x1)`, a column as long as `x`."""
+        bars: dict[int, Any] = {}
+        for s, index in zip(seed.elements(), self.seeds, strict=True):
+            if index is not None and self.nodes[index].active:
+                bars[index] = bars[index] + s if index in bars else s
+        queue = [-i for i in bars]
+        heapq.heapify(queue)
+        out = [SX(0.0)] * self.size
+        position = {index: i for i, index in enumerate(self.sources) if index is not None}
+        while queue:
+            index = -heapq.heappop(queue)
+            node, bar = self.nodes[index], bars.pop(index)
+            if node.op == ca.OP_INPUT:
+                out[position[index]] = bar
+                continue
+            operands = [self.nodes[j] for j in node.inputs]
+            for j, slope in zip(node.inputs, _slopes(node, operands), strict=True):
+                if slope is None or not self.nodes[j].active:
+                    continue
+                part = bar * slope
+                if j in bars:
+                    bars[j] = bars[j] + part
+                else:
+                    bars[j] = part
+                    heapq.heappush(queue, -j)
+        return ca.vertcat(*out)
+
+
+_LINEAR = {ca.OP_ADD, ca.OP_SUB, ca.OP_NEG, ca.OP_TWICE}
+
+
+def _apply(op: int, inputs: tuple[int, ...], nodes: list[_Node]) -> _Node:
+    operands = [nodes[j] for j in inputs]
+    active = any(n.active for n in operands)
+    if op in _LINEAR and any(n.rest for n in operands):
+        zero = (SX(0.0), SX(0.0))
+        high = [_operation(op, [n.y0 for n in operands]), _operation(op, [n.y1 for n in operands])]
+        low = [_operation(op, [(n.rest or zero)[end] for n in operands]) for end in (0, 1)]
+        return _Node(op, inputs, active, high[0], high[1], (low[0], low[1]))
+    y0 = _operation(op, [n.both[0] for n in operands])
+    return _Node(op, inputs, active, y0, _operation(op, [n.both[1] for n in operands]) if active else y0)
+
+
+_UNARY: dict[int, Callable[[Any], Any]] = {
+    ca.OP_ASSIGN: lambda x: x,
+    ca.OP_NEG: lambda x: -x,
+    ca.OP_SQ: lambda x: x**2,
+    ca.OP_TWICE: lambda x: 2 * x,
+    ca.OP_INV: lambda x: 1 / x,
+    ca.OP_SQRT: ca.sqrt,
+    ca.OP_EXP: ca.exp,
+    ca.OP_LOG: ca.log,
+    ca.OP_SIN: ca.sin,
+    ca.OP_COS: ca.cos,
+    ca.OP_TAN: ca.tan,
+    ca.OP_ASIN: ca.asin,
+    ca.OP_ACOS: ca.acos,
+    ca.OP_ATAN: ca.atan,
+    ca.OP_SINH: ca.sinh,
+    ca.OP_COSH: ca.cosh,
+    ca.OP_TANH: ca.tanh,
+    ca.OP_ASINH: ca.asinh,
+    ca.OP_ACOSH: ca.acosh,
+    ca.OP_ATANH: ca.atanh,
+    ca.OP_FABS: ca.fabs,
+    ca.OP_SIGN: ca.sign,
+    ca.OP_ERF: ca.erf,
+    ca.OP_LOG1P: ca.log1p,
+    ca.OP_EXPM1: ca.expm1,
+    ca.OP_FLOOR: ca.floor,
+    ca.OP_CEIL: ca.ceil,
+    ca.OP_NOT: ca.logic_not,
+}
+_BINARY: dict[int, Callable[[Any, Any], Any]] = {
+    ca.OP_ADD: lambda x, y: x + y,
+    ca.OP_SUB: lambda x, y: x - y,
+    ca.OP_MUL: lambda x, y: x * y,
+    ca.OP_DIV: lambda x, y: x / y,
+    ca.OP_POW: lambda x, y: x**y,
+    ca.OP_CONSTPOW: lambda x, y: x**y,
+    ca.OP_ATAN2: ca.atan2,
+    ca.OP_HYPOT: lambda x, y: ca.sqrt(x**2 + y**2),
+    ca.OP_FMIN: ca.fmin,
+    ca.OP_FMAX: ca.fmax,
+    ca.OP_IF_ELSE_ZERO: lambda x, y: ca.if_else(x, y, 0),
+    ca.OP_LT: lambda x, y: x < y,
+    ca.OP_LE: lambda x, y: x <= y,
+    ca.OP_EQ: lambda x, y: x == y,
+    ca.OP_NE: lambda x, y: x != y,
+    ca.OP_AND: ca.logic_and,
+    ca.OP_OR: ca.logic_or,
+    ca.OP_COPYSIGN: lambda x, y: ca.fabs(x) * ca.if_else(y < 0, -1, 1),
+    ca.OP_FMOD: ca.fmod,
+}
+
+
+def _operation(op: int, values: list[Any]) -> Any:
+    table: dict[int, Any] = _UNARY if len(values) == 1 else _BINARY
+    if op not in table:
+        raise ModelError(f"no exact difference is known for CasADi's operation {op}; use another discrete gradient")
+    return table[op](*values)
+
+
+def _ratio(function: Callable[[Any], Any], series: tuple[float, ...], u: Any, radius: float = 0.1) -> Any:
+    """`function(u) / u`, by its even power series near zero; safe to differentiate at zero."""
+    near = ca.fabs(u) < radius
+    safe = ca.if_else(near, 1.0, u)
+    u2, total = u**2, SX(series[-1])
+    for c in reversed(series[:-1]):
+        total = c + u2 * total
+    return ca.if_else(near, total, function(safe) / safe)
+
+
+_SIN = (1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800)
+_SINH = tuple(abs(c) for c in _SIN)
+_ATANH = tuple(1 / (2 * k + 1) for k in range(9))
+_ATAN = tuple((-1) ** k * c for k, c in enumerate(_ATANH))
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
+
+
+def _generic(op: int, x: _Node) -> Any:
+    """Difference quotient of a function of one variable; near zero the mean of its derivative by quadrature."""
+    a, b = x.both
+    s = SX.sym("s")
+    derivative = ca.Function("d", [s], [ca.gradient(_UNARY[op](s), s)])
+    mean = sum(w / 2 * derivative(x.mean + c / 2 * x.change) for c, w in zip(_NODES, _WEIGHTS, strict=True))
+    near = ca.fabs(x.change) < 0.02 * ca.fmin(1.0, ca.fabs(a) + ca.fabs(b))
+    near = ca.logic_or(near, x.change == 0)
+    safe = ca.if_else(near, 1.0, x.change)
+    return ca.if_else(near, mean, (_UNARY[op](b) - _UNARY[op](a)) / safe)
+
+
+def _jump(node: _Node, x: Any) -> Any:
+    """The quotient for an operation that jumps; zero where nothing changes."""
+    a, b = node.both
+    safe = ca.if_else(x == 0, 1.0, x)
+    return ca.if_else(x == 0, 0.0, (b - a) / safe)
+
+
+def _slopes(node: _Node, operands: list[_Node]) -> tuple[Any, ...]:
+    """The factors `s_j` in `y1 - y0 = sum_j s_j (x1_j - x0_j)`."""
+    op = node.op
+    if len(operands) == 1:
+        return (_unary_slope(op, node, operands[0]),)
+    x, y = operands
+    if op == ca.OP_ADD:
+        return SX(1.0), SX(1.0)
+    if op == ca.OP_SUB:
+        return SX(1.0), SX(-1.0)
+    if op == ca.OP_MUL:
+        return y.mean, x.mean
+    if op == ca.OP_DIV:
+        (y0, y1), z = y.both, node.mean
+        if not y.active:
+            return 1 / y.y0, None
+        return y.mean / (y0 * y1), -x.mean / (y0 * y1) if x.active else -z / y.mean
+    if op in (ca.OP_POW, ca.OP_CONSTPOW):
+        return _power_slopes(node, x, y)
+    if op == ca.OP_HYPOT:
+        total = node.both[0] + node.both[1]
+        return 2 * x.mean / total, 2 * y.mean / total
+    if op == ca.OP_ATAN2:  # atan2(x, y): the angle between the two ends, by its tangent
+        inner = x.both[0] * x.both[1] + y.both[0] * y.both[1]
+        tangent = (y.mean * x.change - x.mean * y.change) / inner
+        factor = _ratio(ca.atan, _ATAN, tangent) / inner
+        return factor * y.mean, -factor * x.mean
+    if op in (ca.OP_FMIN, ca.OP_FMAX):
+        sign = 1 if op == ca.OP_FMAX else -1
+        a, b = x.both[0] - y.both[0], x.both[1] - y.both[1]
+        half = sign * (a + b) / (ca.fabs(a) + ca.fabs(b) + 1e-300) / 2
+        return 0.5 + half, 0.5 - half
+    if op == ca.OP_IF_ELSE_ZERO:
+        return y.mean, x.mean
+    if op in (ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE):
+        quotient = _jump(node, x.change - y.change)
+        return quotient, -quotient
+    if op in (ca.OP_AND, ca.OP_OR):
+        quotient = _jump(node, x.change + y.change)
+        return quotient, quotient
+    raise ModelError(f"no exact difference is known for CasADi's operation {op}; use another discrete gradient")
+
+
+def _unary_slope(op: int, node: _Node, x: _Node) -> Any:
+    a, b = x.both
+    if op in (ca.OP_SQ,):
+        return a + b
+    if op == ca.OP_NEG:
+        return SX(-1.0)
+    if op == ca.OP_TWICE:
+        return SX(2.0)
+    if op == ca.OP_ASSIGN:
+        return SX(1.0)
+    if op == ca.OP_INV:
+        return -1 / (a * b)
+    if op == ca.OP_SQRT:
+        return 1 / (node.both[0] + node.both[1])
+    if op == ca.OP_EXP:
+        return ca.exp(x.mean) * _ratio(ca.sinh, _SINH, x.change / 2)
+    if op == ca.OP_LOG:
+        return _ratio(ca.atanh, _ATANH, x.change / (a + b)) / x.mean
+    if op == ca.OP_SIN:
+        return ca.cos(x.mean) * _ratio(ca.sin, _SIN, x.change / 2)
+    if op == ca.OP_COS:
+        return -ca.sin(x.mean) * _ratio(ca.sin, _SIN, x.change / 2)
+    if op == ca.OP_TAN:
+        return _ratio(ca.sin, _SIN, x.change) / (ca.cos(a) * ca.cos(b))
+    if op == ca.OP_SINH:
+        return ca.cosh(x.mean) * _ratio(ca.sinh, _SINH, x.change / 2)
+    if op == ca.OP_COSH:
+        return ca.sinh(x.mean) * _ratio(ca.sinh, _SINH, x.change / 2)
+    if op == ca.OP_TANH:
+        return _ratio(ca.sinh, _SINH, x.change) / (ca.cosh(a) * ca.cosh(b))
+    if op == ca.OP_FABS:
+        return (a + b) / (ca.fabs(a) + ca.fabs(b) + 1e-300)
+    if op in (ca.OP_SIGN, ca.OP_FLOOR, ca.OP_CEIL, ca.OP_NOT):
+        return _jump(node, x.change)
+    return _generic(op, x)
+
+
+def _power_slopes(node: _Node, x: _Node, y: _Node) -> tuple[Any, ...]:
+    """`x^y`: products for a small whole exponent, else `exp(y log x)`."""
+    a, b = x.both
+    if not y.active and y.y0.is_constant() and float(y.y0).is_integer() and 0 < abs(float(y.y0)) <= 32:
+        n = int(abs(float(y.y0)))
+        total = sum(a ** (n - 1 - k) * b**k for k in range(n))
+        return (total if float(y.y0) > 0 else -total / (a * b) ** n), None
+    z0, z1 = node.both
+    log0, log1 = ca.log(a), ca.log(b)
+    exponent = (y.both[0] * log0 + y.both[1] * log1) / 2
+    change = y.both[1] * log1 - y.both[0] * log0
+    growth = ca.exp(exponent) * _ratio(ca.sinh, _SINH, change / 2)
+    slope_log = _ratio(ca.atanh, _ATANH, x.change / (a + b)) / x.mean
+    return growth * y.mean * slope_log, growth * (log0 + log1) / 2 if y.active else None
+
+
+def difference(expression: Any, x: Any, others: list[Any]) -> Callable[..., Difference]:
+    """A factory: `difference(f, x, others)(x0, x1, others_at, rest)` for an expression `f` of the symbols."""
+    f = ca.Function("f", [x, *others], [expression])
+    return lambda x0, x1, values=None, rest=None: Difference(f, x0, x1, others if values is None else values, rest)

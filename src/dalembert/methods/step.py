@@ -1,0 +1,90 @@
+"""The contract between a method and the engine: one step, as expressions and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+SX = ca.SX
+
+
+@dataclass(frozen=True)
+class Solve:
+    """One implicit system `residual(unknowns) = 0` of a step.
+
+    `guess` is the first iterate; it may use `last` and `before`, the solutions of the last two steps.
+    `scale` is the size of each unknown at which `scale * eps` is round-off: for the multipliers of an index-3 step
+    that is about `|q| / h^2`. An unknown's weight in Newton's test is its own size plus its scale.
+    `levels` orders the elimination: all unknowns of level 0 are eliminated before those of level 1 (multipliers go
+    last, since their diagonal is zero). Row i of the residual is the natural equation for unknown i.
+    """
+
+    unknowns: Any
+    residual: Any
+    guess: Any
+    scale: Any
+    last: Any
+    before: Any
+    levels: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a method on a system.
+
+    `state` is what a step starts from, by name (`q`, `v` or `p`, and what the method carries along); `next` the
+    same at the end of the step. `solves` are done in order, a later one may use the unknowns of an earlier one.
+    `lam` are the multipliers and `node` the point of the step (0 begin, 1 end) at which they live. `work` has what was
+    supplied and dissipated in the step. `t`, `h`, `u` and `par` are symbols: changing a step, an input or a parameter
+    rebuilds nothing. `u` has one column for each entry of `input_nodes`.
+    """
+
+    t: Any
+    h: Any
+    u: Any
+    par: Any
+    state: dict[str, Any]
+    solves: tuple[Solve, ...]
+    next: dict[str, Any]
+    lam: Any
+    node: float
+    work: dict[str, Any]
+    input_nodes: tuple[float, ...] = (0.5,)
+    start: dict[str, str] = field(default_factory=dict)  # how what is carried along begins: "zero" or "lam"
+
+
+def memory(n: int, name: str = "x") -> tuple[Any, Any, Any]:
+    """Symbols for the unknowns of a solve and for its solutions in the last two steps."""
+    return SX.sym(name, n), SX.sym(f"{name}_last", n), SX.sym(f"{name}_before", n)
+
+
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """`a + b` and what rounding takes from it, for |a| >= |b| (Dekker 1971).
+
+    The remainder `b - (s - a)` is zero to an algebra system: it must not be simplified.
+    """
+    s = a + b
+    ca.GlobalOptions.setSimplificationOnTheFly(False)
+    try:
+        return s, b - (s - a)
+    finally:
+        ca.GlobalOptions.setSimplificationOnTheFly(True)
+
+
+def typical(x: Any) -> Any:
+    """The root mean square of the entries."""
+    return ca.norm_2(ca.densify(x)) / np.sqrt(x.numel()) if x.numel() else SX(0.0)
+
+
+def multiplier_scale(G: Any, mass: Any, acceleration: Any) -> Any:
+    """The multiplier of each constraint that makes an acceleration: `|G_j| M a / |G_j|^2`, row by row."""
+    weight = ca.fabs(G) @ ca.densify(ca.diag(mass))
+    return acceleration * weight / (ca.sum2(G**2) + 1e-300)
+
+
+def spread(*blocks: tuple[Any, int]) -> Any:
+    """A column made of blocks: each value repeated as often as given."""
+    return ca.vertcat(*(ca.repmat(SX(value), n, 1) if SX(value).is_scalar() else value for value, n in blocks if n))

@@ -1,0 +1,138 @@
+"""Pictures with matplotlib. Functions take `ax` and return it; nothing is shown unasked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dalembert.solution import Solution
+
+# Okabe and Ito's colours, distinguishable with every kind of colour vision
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
+STYLE: dict[str, Any] = {
+    "axes.grid": True,
+    "grid.alpha": 0.3,
+    "grid.linewidth": 0.6,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.titlesize": "medium",
+    "font.size": 9,
+    "legend.frameon": False,
+    "legend.fontsize": "small",
+    "lines.linewidth": 1.2,
+    "savefig.dpi": 160,
+    "figure.dpi": 110,
+}
+
+
+def _style() -> dict[str, Any]:
+    from cycler import cycler
+
+    return STYLE | {"axes.prop_cycle": cycler(color=COLOURS)}
+
+
+def _axes(ax: Any, projection: str | None = None) -> Any:
+    import matplotlib.pyplot as plt
+
+    if ax is not None:
+        return ax
+    with plt.rc_context(_style()):
+        return plt.figure(layout="constrained").add_subplot(projection=projection)
+
+
+def _thin(n: int, most: int = 4000) -> Any:
+    """Rows to draw: a line of a million points looks no better than one of a few thousand."""
+    return slice(None) if n <= most else np.unique(np.linspace(0, n - 1, most).astype(int))
+
+
+def motion(sol: Solution, ax: Any = None) -> Any:
+    """Where the system goes: trails and first and last position of its picture, or coordinates over time."""
+    system = sol.system
+    if system.picture is None:
+        ax = _axes(ax)
+        rows = _thin(len(sol.t))
+        for i, name in enumerate(system.coordinates[:8]):
+            ax.plot(sol.t[rows], sol.q[rows, i], label=name)
+        ax.set(xlabel="time", ylabel="coordinates", title="motion")
+        ax.legend(ncols=2)
+        return ax
+    rows = _thin(len(sol.t))
+    points = system.numeric("points", sol._par, q=sol.q[rows], t=sol.t[rows])
+    ax = _axes(ax, "3d" if points.shape[2] == 3 else None)
+    for colour, i in zip(_cycle(), system.picture.trails, strict=False):
+        ax.plot(*points[:, i].T, color=colour, lw=0.7, alpha=0.55)
+    for when, alpha in ((0, 0.25), (-1, 1.0)):
+        for a, b in system.picture.links:
+            ax.plot(*points[when, [a, b]].T, color="0.25", lw=1.6, alpha=alpha, solid_capstyle="round")
+        bodies = list(system.picture.masses)
+        ax.plot(*points[when, bodies].T, ls="", marker="o", ms=6, color="0.15", alpha=alpha)
+    ax.set(xlabel="x", ylabel="y", title=f"motion, start (faint) and t = {sol.t[-1]:g}")
+    if points.shape[2] == 3:
+        ax.set_zlabel("z")
+        spread = np.ptp(points.reshape(-1, 3), axis=0)
+        ax.set_box_aspect(np.maximum(spread, 0.15 * spread.max() + 1e-12))
+    else:
+        ax.set_aspect("equal", adjustable="datalim")
+    return ax
+
+
+def _cycle() -> Any:
+    while True:
+        yield from COLOURS
+
+
+def energy(sol: Solution, ax: Any = None) -> Any:
+    """Kinetic, potential and total energy over time."""
+    ax, rows = _axes(ax), _thin(len(sol.t))
+    for name, label in (("kinetic", "kinetic"), ("potential", "potential"), ("energy", "total")):
+        ax.plot(sol.t[rows], getattr(sol, name)[rows], label=label)
+    ax.set(xlabel="time", ylabel="energy", title="energy")
+    ax.legend(ncols=3, loc="upper right")
+    return ax
+
+
+def energy_error(sol: Solution, ax: Any = None) -> Any:
+    """Error of the energy, or of the power balance of a driven or damped system, on a logarithmic scale."""
+    ax, rows = _axes(ax), _thin(len(sol.t) - 1)
+    driven = np.any(sol.supplied) or np.any(sol.dissipated)
+    values = np.cumsum(sol.power_balance) if driven else sol.energy[1:] - sol.energy[0]
+    _magnitude(ax, sol.t[1:][rows], values[rows], "total")
+    label = "power balance, added up" if driven else "energy, less its first value"
+    ax.set(xlabel="time", ylabel=f"|{'sum of residuals' if driven else 'H - H(0)'}|", title=f"error of the {label}")
+    return ax
+
+
+def constraints(sol: Solution, ax: Any = None) -> Any:
+    """Largest residual of the constraints at position and velocity level, on a logarithmic scale."""
+    ax, rows = _axes(ax), _thin(len(sol.t))
+    for level, symbol in (("position", "|g|"), ("velocity", "|G v|")):
+        residual = np.abs(sol.residual(level)).max(axis=1, initial=0.0)
+        _magnitude(ax, sol.t[rows], residual[rows], f"{level}, {symbol}")
+    ax.set(xlabel="time", ylabel="largest residual", title="constraints")
+    ax.legend()
+    return ax
+
+
+def _magnitude(ax: Any, t: np.ndarray, values: np.ndarray, label: str) -> None:
+    """|values| on a log axis; exact zeros are drawn at the smallest number that round-off can show."""
+    ax.plot(t, np.maximum(np.abs(values), 1e-17), label=label, lw=0.8)
+    ax.set_yscale("log")
+
+
+def overview(sol: Solution) -> Any:
+    """Motion, energy, its error, and constraints in one figure; the title says method and step."""
+    import matplotlib.pyplot as plt
+
+    space = sol.system.picture is not None and sol.system._functions["points"].size2_out(0) == 3
+    with plt.rc_context(_style()):
+        figure = plt.figure(figsize=(10, 6.4), layout="constrained")
+        grid = figure.add_gridspec(3 if sol.system.m else 2, 2, width_ratios=(1.15, 1))
+        motion(sol, figure.add_subplot(grid[:, 0], projection="3d" if space else None))
+        energy(sol, figure.add_subplot(grid[0, 1]))
+        energy_error(sol, figure.add_subplot(grid[1, 1]))
+        if sol.system.m:
+            constraints(sol, figure.add_subplot(grid[2, 1]))
+        figure.suptitle(f"{sol.system.name}, {sol.method}, step {sol.step:g}")
+    return figure

@@ -1,0 +1,182 @@
+"""`simulate`: from a system, a method and initial values to a solution."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from dalembert.engine import driver, initial
+from dalembert.engine.machine import Memory
+from dalembert.engine.newton import EPS, Rule
+from dalembert.engine.program import Program
+from dalembert.errors import InconsistentState, MethodError, UnknownKeyword
+from dalembert.methods.base import Method, find
+from dalembert.solution import Solution
+from dalembert.systems.base import System
+
+
+def simulate(
+    system: System,
+    method: str | Method,
+    *,
+    t_end: float,
+    step: float,
+    q: Any = None,
+    v: Any = None,
+    p: Any = None,
+    lam: Any = None,
+    t0: float = 0.0,
+    u: Any = None,
+    parameters: Mapping[str, Any] | None = None,
+    tolerance: float | None = None,
+    max_iterations: int = 25,
+    save_every: int = 1,
+    progress: bool | None = None,
+    compile: bool | str = "auto",
+    **unknown: Any,
+) -> Solution:
+    """Integrate a system from `t0` to `t_end` with fixed steps.
+
+    Parameters
+    ----------
+    system, method
+        What moves and how: a method's name (`da.list_methods()`) or an object of `da.methods`.
+    t_end, step
+        Final time and step size; where the step does not divide the time, the last step is shorter.
+    q, v, p
+        Initial values (`v` or `p`); the system's own defaults where nothing is given, rest where only `q` is.
+    lam
+        Multipliers at the start, for methods that carry them; found from the acceleration level otherwise.
+    u
+        Inputs: a constant vector or a function `u(t)`.
+    parameters
+        Values that replace the system's; nothing is rebuilt.
+    tolerance, max_iterations
+        Of Newton's iteration; by default it goes on to round-off.
+    save_every
+        Keep every so many steps (and the last); work is added up in between.
+    progress
+        A progress bar: None for runs of over two seconds in a terminal, True always, False never.
+    compile
+        `"auto"` compiles to C where the run is long enough to pay for it, True always, False never. Results are the same.
+
+    Returns
+    -------
+    Solution
+        Every error of the run has the part already computed in its `solution`.
+    """
+    if unknown:
+        raise UnknownKeyword.of("simulate", unknown, simulate)
+    if not isinstance(system, System):
+        raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}")
+    begun = time.perf_counter()
+    method = find(method)
+    grid = _grid(t0, t_end, step, save_every)
+    rule = _rule(tolerance, max_iterations)
+    if compile not in (True, False, "auto"):
+        raise MethodError(f"compile must be 'auto', True or False, not {compile!r}")
+    method.check(system)
+    par = system.pack(parameters)
+    q, second = initial.choose(system, q, v, p, par)
+    at = initial.arguments(system, q, second, grid.t0, par)
+    initial.check_functions(system, at, par)
+    initial.check_mass(system, q, par)
+    initial.check_constraints(system, at, par, method.exact_levels)
+    inputs = _inputs(system, u, grid.t0)
+    engine = prepare(system, method)
+    state = start(system, engine.program, at, par, lam, inputs)
+    memory = Memory.start(engine.program, state, par)
+    setup = time.perf_counter() - begun
+    run = driver.integrate(
+        engine,
+        memory,
+        grid,
+        inputs,
+        rule=rule,
+        compile=compile,
+        progress=progress,
+        explain=partial(driver.explain, system, engine.program.fields),
+    )
+    run.stats["setup_seconds"] = setup
+    solution = Solution.of_run(system, method, par, run, state, engine.program, inputs)
+    if run.error is not None:
+        run.error.solution = solution  # type: ignore[attr-defined]
+        raise run.error
+    return solution
+
+
+def prepare(system: System, method: Method) -> driver.Engine:
+    """The engine of a method on a system, built once and kept with the system."""
+    if method not in system._steps:
+        system._steps[method] = driver.Engine(Program(method.step(system)))
+    return system._steps[method]  # type: ignore[no-any-return]
+
+
+def start(
+    system: System, program: Program, at: Mapping[str, Any], par: np.ndarray, lam: Any, inputs: driver.Inputs
+) -> np.ndarray:
+    """The state that a run begins with: the given values, and what the method carries along."""
+    state = np.zeros(program.n_state)
+    for name, part in program.fields.items():
+        kind = program.step.start.get(name)
+        if kind is None:
+            state[part] = at[name]
+        elif kind == "lam" and system.m:
+            if lam is None:
+                first = inputs(np.array([at["t"]]))[0] if system.nu else None
+                state[part] = initial.multipliers(system, at, par, first)
+            else:
+                state[part] = np.asarray(lam, dtype=float)
+    return state
+
+
+def _grid(t0: float, t_end: float, step: float, save_every: int) -> driver.Grid:
+    try:
+        t0, t_end, step = float(t0), float(t_end), float(step)
+    except (TypeError, ValueError) as error:
+        raise MethodError(f"t0, t_end and step must be numbers, not {t0!r}, {t_end!r}, {step!r}") from error
+    if not (np.isfinite(step) and step > 0):
+        raise MethodError(f"step must be positive, not {step:g}; to run backwards in time, reverse the velocities")
+    if not (np.isfinite(t_end) and np.isfinite(t0)):
+        raise MethodError(f"t0 and t_end must be finite, not {t0:g} and {t_end:g}")
+    if t_end < t0:
+        raise MethodError(f"t_end = {t_end:g} lies before t0 = {t0:g}; to run backwards in time, reverse the velocities")
+    if isinstance(save_every, bool) or int(save_every) != save_every or save_every < 1:
+        raise MethodError(f"save_every must be a whole number of steps, at least 1, not {save_every!r}")
+    return driver.Grid(t0, t_end, step, int(save_every))
+
+
+def _rule(tolerance: float | None, max_iterations: int) -> Rule:
+    if isinstance(max_iterations, bool) or int(max_iterations) != max_iterations or max_iterations < 1:
+        raise MethodError(f"max_iterations must be a whole number, at least 1, not {max_iterations!r}")
+    if tolerance is None:
+        return Rule(max_iterations=int(max_iterations))
+    if not EPS <= tolerance < 1:
+        raise MethodError(f"tolerance must lie between round-off ({EPS:.1e}) and 1, not {tolerance:g}")
+    return Rule(tolerance=float(tolerance), max_iterations=int(max_iterations))
+
+
+def _inputs(system: System, u: Any, t0: float) -> driver.Inputs:
+    """Inputs as a function from times to rows, checked at the start."""
+    nu = system.nu
+    if u is None:
+        return lambda t: np.zeros((len(t), nu))
+    if not nu:
+        raise MethodError(f"{system.name!r} has no inputs, but u was given; declare them with inputs=...")
+
+    def rows(t: np.ndarray) -> np.ndarray:
+        if not callable(u):
+            return np.broadcast_to(np.asarray(u, dtype=float).reshape(1, nu), (len(t), nu))
+        return np.array([np.atleast_1d(u(float(s))) for s in t], dtype=float).reshape(len(t), nu)
+
+    try:
+        first = rows(np.array([t0]))
+    except (TypeError, ValueError) as error:
+        raise InconsistentState(f"u must give {nu} numbers for {system.name!r} (a constant or a function of t): {error}") from error
+    if not np.isfinite(first).all():
+        raise InconsistentState(f"u is not finite at t = {t0:g}: {first[0]}")
+    return rows

@@ -1,0 +1,362 @@
+"""What a run returns: trajectories, and everything that can be asked about them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import MethodError, ModelError, suggest
+from dalembert.methods.base import Method, find
+from dalembert.systems.base import System
+
+if TYPE_CHECKING:
+    import xarray
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The solution between its stored times: `t`, `q`, `v`, and `p`."""
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    p: np.ndarray
+
+
+class Solution:
+    """A trajectory with its system, method and parameters. Nothing is computed before it is asked for.
+
+    Arrays have time first. `lam` has one row a stored step and lives at the times `t_lam` inside the steps; `supplied`,
+    `dissipated` and `power_balance` have one row for each interval between stored times.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        method: Method,
+        par: np.ndarray,
+        t: np.ndarray,
+        q: np.ndarray,
+        second: np.ndarray,
+        lam: np.ndarray,
+        t_lam: np.ndarray,
+        work: np.ndarray,
+        u: np.ndarray,
+        step: float,
+        stats: dict[str, Any],
+    ) -> None:
+        self.system, self.method, self.step, self.stats = system, method, step, stats
+        self._par, self.t, self.q, self._second = par, t, q, second
+        self.lam, self.t_lam, self._work, self.u = lam, t_lam, work, u
+
+    @classmethod
+    def of_run(
+        cls, system: System, method: Method, par: np.ndarray, run: Any, start: np.ndarray, program: Any, inputs: Any
+    ) -> Solution:
+        """From what the engine recorded; rows that were not reached are left out."""
+        grid, n = run.grid, run.rows
+        numbers = grid.saved[:n]
+        states = np.vstack([start, run.records.state[:n]])
+        t = np.concatenate([[grid.t0], grid.times(numbers)])
+        return cls(
+            system, method, par, t,
+            states[:, program.fields["q"]], states[:, program.fields[system.momenta]],
+            run.records.lam[:n], grid.nodes(numbers, program.step.node), run.records.work[:n],
+            inputs(t) if system.nu else np.zeros((len(t), 0)), grid.h, run.stats,
+        )  # fmt: skip
+
+    # ---- motion -----------------------------------------------------------------------------------------
+
+    def _numeric(self, role: str, **more: Any) -> np.ndarray:
+        return self.system.numeric(role, self._par, **{**self._at, **more})
+
+    @property
+    def _at(self) -> dict[str, Any]:
+        at = {"q": self.q, "t": self.t, self.system.momenta: self._second}
+        if self.system.nu:
+            at["u"] = self.u
+        return at
+
+    @cached_property
+    def v(self) -> np.ndarray:
+        """Velocities."""
+        return self._second if self.system.momenta == "v" else self._numeric("velocity")
+
+    @cached_property
+    def p(self) -> np.ndarray:
+        """Momenta, `M(q) v` for a mechanical system."""
+        return self._second if self.system.momenta == "p" else self._numeric("momentum")
+
+    @property
+    def x(self) -> np.ndarray:
+        """The whole state, `(q, v)` or `(q, p)`."""
+        return np.hstack([self.q, self._second])
+
+    @cached_property
+    def y(self) -> np.ndarray:
+        """Outputs collocated with the inputs, `B(q)^T v`."""
+        if not self.system.has("inputs"):
+            return np.zeros((len(self.t), 0))
+        B = self._numeric("inputs").reshape(len(self.t), self.system.n, -1)
+        return np.einsum("tij,ti->tj", B, self.v)
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """Values of the parameters in this run."""
+        return self.system.unpack(self._par)
+
+    # ---- energy -----------------------------------------------------------------------------------------
+
+    @cached_property
+    def kinetic(self) -> np.ndarray:
+        """Kinetic energy."""
+        return self._numeric("kinetic")[:, 0]
+
+    @cached_property
+    def potential(self) -> np.ndarray:
+        """Potential energy."""
+        return self._numeric("potential")[:, 0]
+
+    @cached_property
+    def energy(self) -> np.ndarray:
+        """Total energy."""
+        return self._numeric("energy")[:, 0]
+
+    @property
+    def supplied(self) -> np.ndarray:
+        """Work done on the system in each interval by forces, inputs and moving constraints, as the method counts it."""
+        return self._work[:, 0]
+
+    @property
+    def dissipated(self) -> np.ndarray:
+        """Energy dissipated in each interval, as the method counts it."""
+        return self._work[:, 1]
+
+    @cached_property
+    def power_balance(self) -> np.ndarray:
+        """`H1 - H0 - supplied + dissipated` in each interval: zero to round-off for an energy-consistent method."""
+        return np.diff(self.energy) - self.supplied + self.dissipated
+
+    # ---- constraints and momenta ------------------------------------------------------------------------
+
+    def residual(self, level: str = "position") -> np.ndarray:
+        """Constraint residuals, one column a constraint.
+
+        `"position"`: `g(q, t)`; `"velocity"`: `G v + g_t`; `"acceleration"`: `G v' + (G v)_q v + 2 G_t v + g_tt` with the
+        acceleration of the stored multipliers (at `t_lam`).
+        """
+        levels = {"position": self._position, "velocity": self._velocity, "acceleration": self._acceleration}
+        if level not in levels:
+            raise MethodError(f"there is no constraint level {level!r}{suggest(str(level), levels)}")
+        if not self.system.m:
+            return np.zeros((len(self.t), 0))
+        return levels[level]()
+
+    def _position(self) -> np.ndarray:
+        return self._numeric("holonomic")
+
+    def _velocity(self) -> np.ndarray:
+        return self._numeric("drift", v=self.v)
+
+    def _acceleration(self) -> np.ndarray:
+        from dalembert.engine.initial import _accelerations
+
+        sample = self.at(self.t_lam)
+        u = np.array([np.interp(self.t_lam, self.t, column) for column in self.u.T]).T if self.system.nu else None
+        f = _accelerations(self.system)
+        rows = []
+        for k, t in enumerate(self.t_lam):
+            arguments = [sample.q[k], sample.v[k], sample.p[k], t, np.zeros(0) if u is None else u[k], self._par]
+            A, F, C, d = (np.array(x.full()) for x in f(*arguments))
+            G = self.system.numeric("jacobian", self._par, q=sample.q[k], t=t).reshape(self.system.m, -1)
+            a = np.linalg.solve(A, F[:, 0] - G.T @ self.lam[k])
+            rows.append(C @ a - d[:, 0])
+        return np.array(rows).reshape(-1, self.system.m)
+
+    def momentum(self, name: str, dimension: int | None = None) -> np.ndarray:
+        """Total `"linear"` or `"angular"` momentum (about the origin) of a system of particles.
+
+        Coordinates are those of particles one after another, in `dimension` dimensions (that of the system by default).
+        """
+        if name not in ("linear", "angular"):
+            raise MethodError(f"there is no momentum {name!r}{suggest(str(name), ['linear', 'angular'])}")
+        d = dimension or self.system.dimension or self._guess_dimension()
+        if self.system.n % d:
+            raise ModelError(f"{self.system.n} coordinates cannot be particles in {d} dimensions")
+        q, p = (a.reshape(len(self.t), -1, d) for a in (self.q, self.p))
+        if name == "linear":
+            return np.asarray(p.sum(axis=1))
+        if d == 1:
+            raise ModelError("particles on a line have no angular momentum")
+        if d == 2:
+            return np.asarray((q[..., 0] * p[..., 1] - q[..., 1] * p[..., 0]).sum(axis=1))
+        return np.asarray(np.cross(q, p).sum(axis=1))
+
+    def _guess_dimension(self) -> int:
+        """The dimension in which energy and constraints are invariant under rotations, if there is just one."""
+        able = [d for d in (2, 3) if self.system.n % d == 0]
+        fits = [d for d in able if self._rotates(d)]
+        choice = fits or able
+        if len(choice) != 1:
+            raise ModelError(
+                f"the dimension of the particles of {self.system.name!r} is not known: say momentum(name, dimension=2 or 3), "
+                "or dimension=... when making the system"
+            )
+        return choice[0]
+
+    def _rotates(self, d: int) -> bool:
+        angle = 0.3
+        rotation = np.eye(d)
+        rotation[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+        roles = ("energy", "holonomic") if self.system.m else ("energy",)
+        turned = {k: (np.reshape(self._at[k][0], (-1, d)) @ rotation.T).ravel() for k in ("q", self.system.momenta)}
+        for role in roles:
+            a = self.system.numeric(role, self._par, **{k: self._at[k][0] for k in turned}, t=self.t[0])
+            b = self.system.numeric(role, self._par, **turned, t=self.t[0])
+            if np.abs(a - b).max() > 1e-9 * (1 + np.abs(a).max()):
+                return False
+        return True
+
+    # ---- between the stored times -----------------------------------------------------------------------
+
+    def at(self, t: Any) -> Sample:
+        """The solution at any times of the run, by the cubic through positions and velocities of each interval.
+
+        `q` is of fourth order in the distance of stored times, above that of the second-order methods here, and once
+        continuously differentiable; `v` is its derivative. For midpoint-like methods the cubic is the parabola of the step.
+        """
+        times = np.atleast_1d(np.asarray(t, dtype=float))
+        low, high = self.t[0], self.t[-1]
+        slack = 1e-12 * max(1.0, abs(high))
+        if not ((times >= low - slack) & (times <= high + slack)).all():
+            raise MethodError(f"the solution reaches from t = {low:g} to {high:g}; {np.asarray(t)} is asked for")
+        if len(self.t) == 1:
+            q, v = (np.repeat(a, len(times), axis=0) for a in (self.q, self.v))
+        else:
+            k = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self.t) - 2)
+            h = (self.t[k + 1] - self.t[k])[:, None]
+            s = ((times - self.t[k])[:, None]) / h
+            q0, q1, v0, v1 = self.q[k], self.q[k + 1], self.v[k], self.v[k + 1]
+            slope = (q1 - q0) / h
+            bend, twist = 3 * slope - 2 * v0 - v1, v0 + v1 - 2 * slope
+            q = q0 + h * s * (v0 + s * (bend + s * twist))
+            v = v0 + s * (2 * bend + 3 * s * twist)
+        if self.system.momenta == "v":
+            p = self.system.numeric("momentum", self._par, q=q, v=v)
+        else:
+            p = np.array([np.interp(times, self.t, column) for column in self.p.T]).T
+        shape = np.shape(t)
+        return Sample(*(a.reshape(*shape, *a.shape[1:]) for a in (times, q, v, p)))
+
+    # ---- summary, files, pictures -----------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        return f"<Solution of {self.system.name!r} by {self.method}: {self.stats.get('steps', 0)} steps to t = {self.t[-1]:g}>"
+
+    def __str__(self) -> str:
+        s, stats = self.system, self.stats
+        scale = max(float(np.abs(self.energy).max()), float(np.abs(self.kinetic).max()), 1e-300)
+        driven = s.has("force") or s.nu or s.has("dissipation") or s.depends("potential", "t") or s.depends("hamiltonian", "t")
+        driven = driven or s.depends("holonomic", "t")
+        lines = [
+            f"{s.name} by {self.method}, t = {self.t[0]:g} .. {self.t[-1]:g}, step {self.step:g}",
+            f"  steps                 {stats['steps']}, {len(self.t)} times kept",
+            f"  Newton iterations     {stats['iterations']} ({stats['iterations_per_step']:.2f} a step)",
+        ]
+        if driven:
+            lines.append(f"  power balance         {_largest(self.power_balance) / scale:.1e} of the largest energy ({scale:.4g}), worst interval")
+            lines.append(f"  supplied, dissipated  {self.supplied.sum():.6g}, {self.dissipated.sum():.6g}")
+        else:
+            change = _largest(self.energy - self.energy[0]) / scale
+            lines.append(f"  energy error          {change:.1e} of the largest energy ({scale:.4g})")
+        for level in ("position", "velocity") if s.m else ():
+            lines.append(f"  {level + ' constraints':<21} {_largest(self.residual(level)):.1e} at most")
+        lines.append(f"  time                  {stats['seconds']:.3g} s ({stats['engine']}), set-up {stats.get('setup_seconds', 0):.2g} s")
+        return "\n".join(lines)
+
+    def to_xarray(self) -> xarray.Dataset:
+        """The trajectory as an `xarray.Dataset` with named coordinates."""
+        import xarray as xr
+
+        names = list(self.system.coordinates)
+        data: dict[str, Any] = {
+            "q": (("time", "coordinate"), self.q),
+            "v": (("time", "coordinate"), self.v),
+            "p": (("time", "coordinate"), self.p),
+            "energy": ("time", self.energy),
+            "kinetic": ("time", self.kinetic),
+            "potential": ("time", self.potential),
+            "supplied": ("interval", self.supplied),
+            "dissipated": ("interval", self.dissipated),
+        }
+        coords: dict[str, Any] = {"time": self.t, "coordinate": names}
+        if self.system.m:
+            data["lam"] = (("time_lam", "constraint"), self.lam)
+            data["g"] = (("time", "constraint"), self.residual("position"))
+            coords |= {"time_lam": self.t_lam, "constraint": np.arange(1, self.system.m + 1)}
+        if self.system.nu:
+            data["u"] = (("time", "input"), self.u)
+        attributes = {"system": self.system.name, "method": str(self.method), "step": self.step}
+        return xr.Dataset(data, coords, attributes)
+
+    def save(self, path: str | Path) -> Path:
+        """Write to a NetCDF file, the system's functions included; `da.load` reads it without the model's source."""
+        path = Path(path)
+        if not path.parent.is_dir():
+            raise MethodError(f"the directory {str(path.parent)!r} does not exist; make it first")
+        data = self.to_xarray()
+        meta = {
+            "method": [self.method.name, {f.name: getattr(self.method, f.name) for f in fields(self.method)}],
+            "parameters": self._par.tolist(),
+            "stats": self.stats,
+            "system": self.system.dumps(),
+        }
+        # a variable, not an attribute: attributes of a NetCDF file cannot be long
+        data["dalembert"] = ("byte", np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8))
+        temporary = path.with_name(path.name + ".part")
+        data.to_netcdf(temporary, engine="netcdf4")
+        temporary.replace(path)
+        return path
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Motion, energy and constraints in one matplotlib figure; written to `path` where one is given."""
+        from dalembert.plotting import overview
+
+        figure = overview(self)
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
+
+def _largest(values: np.ndarray) -> float:
+    return float(np.abs(values).max()) if values.size else 0.0
+
+
+def load(path: str | Path) -> Solution:
+    """Read a solution that `Solution.save` wrote."""
+    import xarray as xr
+
+    if not Path(path).is_file():
+        raise MethodError(f"there is no file {str(path)!r}")
+    try:
+        data = xr.load_dataset(path, engine="netcdf4")
+        meta = json.loads(data["dalembert"].values.astype(np.uint8).tobytes())
+    except (OSError, KeyError, ValueError) as error:
+        raise MethodError(f"{str(path)!r} is not a solution written by dalembert: {error}") from error
+    system = System.loads(meta["system"])
+    name, options = meta["method"]
+    method = type(find(name))(**options)
+    intervals = len(data["time"]) - 1
+    lam = data["lam"].values if "lam" in data else np.zeros((intervals, 0))
+    t_lam = data["time_lam"].values if "lam" in data else np.zeros(intervals)
+    u = data["u"].values if "u" in data else np.zeros((intervals + 1, 0))
+    work = np.stack([data["supplied"].values, data["dissipated"].values], axis=1)
+    return Solution(
+        system, method, np.array(meta["parameters"]), data["time"].values, data["q"].values,
+        data[system.momenta].values, lam, t_lam, work, u, float(data.attrs["step"]), meta["stats"],
+    )  # fmt: skip

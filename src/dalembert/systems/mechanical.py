@@ -1,0 +1,321 @@
+"""Mechanical systems `q' = v`, `M(q) v' = f - G^T lam`, and Hamiltonian ones `q' = H_p`, `p' = -H_q - G^T lam`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError, UnknownKeyword
+from dalembert.systems.base import SX, Picture, System, column, scalar, square
+
+
+class _Constrained(System):
+    """Constraints, dissipation, forces and inputs: common to the Lagrangian and the Hamiltonian side."""
+
+    def _define_common(
+        self,
+        holonomic: Any,
+        nonholonomic: Any,
+        dissipation: Any,
+        force: Any,
+        inputs: Any,
+        invariants: Any,
+        picture: Picture | None,
+    ) -> dict[str, Any]:
+        n = self.n
+        if isinstance(inputs, (int, np.integer)) and not isinstance(inputs, bool):
+            self.u = SX.sym("u", int(inputs))
+        elif inputs is not None:
+            B = self._trace("inputs", inputs, ("q", "t"))
+            B = B if B.shape[0] == n else B.T if B.shape == (1, n) else B
+            if B.shape[0] != n:
+                raise ModelError(f"inputs must return a matrix with {n} rows (B(q), one column an input), got {B.shape}")
+            self.u = SX.sym("u", B.shape[1])
+            self._define("inputs", B)
+        extra: dict[str, Any] = {}
+        if invariants is not None:
+            value = column("invariants", self._trace("invariants", invariants, ("q",)))
+            _check_quadratic(value, self.q)
+            self._define("invariants", value)
+            # handed on as they were written, so that the discrete gradients see them
+            from dalembert.systems.tracing import symbols
+
+            extra["invariants"] = symbols(ca.densify(value), (value.numel(),))
+        if holonomic is not None:
+            g = column("holonomic", self._trace("holonomic", holonomic, ("q", "t", "invariants"), extra))
+            self._finite(g, "holonomic")
+            G = ca.jacobian(g, self.q)
+            for i in range(g.numel()):
+                if G[i, :].nnz() == 0:
+                    raise ModelError(f"holonomic constraint {i + 1} does not depend on q")
+            if g.numel():
+                self._define("holonomic", ca.densify(g))
+        if dissipation is not None:
+            R = square("dissipation", self._trace("dissipation", dissipation, ("q", "v", "p", "t")), n)
+            self._define("dissipation", R)
+        if force is not None:
+            f = column("force", self._trace("force", force, ("q", "v", "p", "t", "u")), n)
+            self._finite(f, "force")
+            self._define("force", f)
+        if nonholonomic is not None:
+            self._define_nonholonomic(nonholonomic)
+        self._set_picture(picture)
+        return extra
+
+    def _define_nonholonomic(self, nonholonomic: Any) -> None:
+        """`A(q) v + a(q, t)`, checked to be linear in `v`; a matrix `A(q)` may be given instead."""
+        a = self._trace("nonholonomic", nonholonomic, ("q", "v", "t"))
+        if a.shape[1] == self.n and self.n > 1 and not ca.depends_on(a, self.v):
+            a = a @ self.v
+        a = column("nonholonomic", a)
+        A = ca.jacobian(a, self.v)
+        for i in range(a.numel()):
+            if A[i, :].nnz() == 0:
+                raise ModelError(f"nonholonomic constraint {i + 1} does not depend on v; a constraint on q is holonomic")
+            if ca.depends_on(A[i, :], self.v):
+                raise ModelError(f"nonholonomic constraint {i + 1} is not linear in v: A(q) v + a(q, t) is expected")
+        self._define("nonholonomic", ca.densify(a))
+
+    def _check_numbers(self, *symmetric: str) -> None:
+        """At a few points: mass and dissipation symmetric, dissipation positive semidefinite."""
+        rng = np.random.default_rng(0)
+        par = self.pack()
+        if self.n > 400:
+            return
+        for _ in range(3):
+            q, v = rng.normal(size=(2, self.n))
+            for role in symmetric:
+                if not self.has(role):
+                    continue
+                A = self.numeric(role, par, q=q, v=v, p=v)[0]
+                A = A.reshape(self.n, self.n)
+                if not np.isfinite(A).all():
+                    continue
+                skew = np.abs(A - A.T)
+                if skew.max() > 1e-10 * max(1.0, np.abs(A).max()):
+                    i, j = np.unravel_index(skew.argmax(), skew.shape)
+                    raise ModelError(
+                        f"{role} is not symmetric: entry ({i + 1}, {j + 1}) is {A[i, j]:.6g}, "
+                        f"entry ({j + 1}, {i + 1}) is {A[j, i]:.6g}"
+                    )
+                if role == "dissipation":
+                    low = float(np.linalg.eigvalsh(A)[0])
+                    if low < -1e-10 * max(1.0, np.abs(A).max()):
+                        raise ModelError(
+                            f"dissipation is not positive semidefinite (eigenvalue {low:.3g}): it would feed energy in; "
+                            "give such a term as force"
+                        )
+
+    def applied(self, q: Any, v: Any, t: Any, u: Any, p: Any = None) -> Any:
+        """Applied force plus inputs, `f(q, v, t, u) + B(q) u` (None where there is neither)."""
+        f = SX(self.n, 1)
+        if self.has("force"):
+            f += self.expression("force", q=q, v=v, t=t, u=u, p=p)
+        if self.has("inputs"):
+            f += self.expression("inputs", q=q, t=t) @ u
+        return f
+
+    def damping(self, q: Any, v: Any, t: Any, p: Any = None) -> Any:
+        """The dissipative force `R(q, v) v`."""
+        if not self.has("dissipation"):
+            return SX(self.n, 1)
+        return self.expression("dissipation", q=q, v=v, t=t, p=p) @ v
+
+    @property
+    def velocity_forces(self) -> bool:
+        """Whether a force depends on the velocity."""
+        return self.has("dissipation") or self.depends("force", "v", "p")
+
+
+class Mechanical(_Constrained):
+    """A mechanical system from its mass, energy and constraints, all written as plain NumPy functions.
+
+    ``q' = v``, ``M(q) v' = -V_q + (M-terms) - R(q, v) v + f(q, v, t, u) + B(q) u - G^T lam``, ``g(q, t) = 0``.
+
+    Parameters
+    ----------
+    coordinates
+        Names of the coordinates, or their number.
+    mass
+        `M(q)`: a matrix, its diagonal, or one mass for all; constant or a function.
+    potential
+        `V(q, t)`, one number.
+    holonomic
+        `g(q, t)`, zero on the motion; a constraint acts with `-G^T lam`.
+    nonholonomic
+        `A(q) v + a(q, t)`, zero on the motion; or the matrix `A(q)`.
+    dissipation
+        Rayleigh matrix `R(q, v)`, symmetric and positive semidefinite.
+    force
+        Applied force `f(q, v, t, u)`.
+    inputs
+        `B(q)`: the force of the inputs `u` is `B u`; or a number of inputs that `force` uses itself.
+    parameters
+        Name and value of each parameter; functions use them by name.
+    invariants
+        `w(q)`, at most quadratic (squared distances, say). `potential` and `holonomic` may then use
+        the argument `invariants`, which makes the discrete gradients of `energy-momentum` equivariant.
+        Functions written with squared distances directly are recognised without it.
+    dimension
+        Dimension of space where the coordinates are those of particles one after another.
+    initial
+        Default initial values, `{"q": ..., "v": ...}`.
+    picture
+        What to draw, a `Picture`.
+
+    Arguments of functions are matched by name: `q`, `v`, `t`, `u`, `invariants`, and any parameter. A constant may
+    stand in place of any function.
+    """
+
+    kind = "mechanical"
+    momenta = "v"
+
+    def __init__(
+        self,
+        coordinates: Sequence[str] | int,
+        *,
+        mass: Any,
+        potential: Any = None,
+        holonomic: Any = None,
+        nonholonomic: Any = None,
+        dissipation: Any = None,
+        force: Any = None,
+        inputs: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        invariants: Any = None,
+        dimension: int | None = None,
+        name: str | None = None,
+        initial: Mapping[str, Any] | None = None,
+        picture: Picture | None = None,
+        **unknown: Any,
+    ) -> None:
+        if unknown:
+            raise UnknownKeyword.of(type(self).__name__, unknown, type(self).__init__)
+        super().__init__(coordinates, parameters, name, initial, dimension)
+        extra = self._define_common(holonomic, nonholonomic, dissipation, force, inputs, invariants, picture)
+        M = square("mass", self._trace("mass", mass, ("q",)), self.n)
+        self._finite(M, "mass")
+        self._define("mass", M)
+        V = 0.0 if potential is None else potential
+        V = scalar("potential", self._trace("potential", V, ("q", "t", "invariants"), extra))
+        self._finite(V, "potential")
+        self._define("potential", V)
+        self._check_numbers("mass", "dissipation")
+
+    def _derived(self, role: str) -> Any:
+        if role == "kinetic":
+            return ca.densify(self.v.T @ self.expression("mass") @ self.v / 2)
+        if role == "energy":
+            return self.role("kinetic") + self.expression("potential")
+        if role == "momentum":
+            return ca.densify(self.expression("mass") @ self.v)
+        return super()._derived(role)
+
+    @property
+    def constant_mass(self) -> bool:
+        """Whether the mass matrix does not depend on `q`."""
+        return not self.depends("mass", "q")
+
+    def inverse_mass(self) -> Any | None:
+        """`M^-1` for a constant mass matrix of small blocks, else None (then it is never inverted)."""
+        if not self.constant_mass:
+            return None
+        M = self.expression("mass")
+        if M.sparsity().is_diag():
+            return ca.diag(1 / ca.densify(ca.diag(M)))
+        from scipy.sparse import coo_matrix
+        from scipy.sparse.csgraph import connected_components
+
+        rows, cols = M.sparsity().get_triplet()
+        count, label = connected_components(coo_matrix((np.ones(len(rows)), (rows, cols)), shape=M.shape), directed=False)
+        blocks = [np.flatnonzero(label == k).tolist() for k in range(count)]
+        if max(map(len, blocks)) > 6:
+            return None
+        inverse = SX(self.n, self.n)
+        for block in blocks:
+            inverse[block, block] = ca.inv(ca.densify(M[block, block]))
+        return inverse
+
+    def to_hamiltonian(self) -> Hamiltonian:
+        """The same system with `H(q, p) = p^T M(q)^-1 p / 2 + V(q)`; trajectories agree."""
+        inverse = self.inverse_mass()
+        M = self.expression("mass")
+        velocity = inverse @ self.p if inverse is not None else ca.solve(M, self.p)
+        H = ca.dot(self.p, velocity) / 2 + self.expression("potential")
+        other = Hamiltonian.__new__(Hamiltonian)
+        initial = dict(self.initial)
+        if "v" in initial:
+            initial["p"] = self.numeric("momentum", self.pack(), q=initial["q"], v=initial.pop("v"))[0]
+        System.__init__(other, self.coordinates, self.parameters, self.name, initial, self.dimension)
+        other.u = self.u
+        for symbol in ("q", "v", "p", "t", "par"):
+            setattr(other, symbol, getattr(self, symbol))
+        kept = self.given - {"mass", "potential"}
+        other._functions = {k: f for k, f in self._functions.items() if k in kept}
+        other.picture = self.picture
+        other._define("hamiltonian", H)
+        return other
+
+
+class Hamiltonian(_Constrained):
+    """A Hamiltonian system: ``q' = H_p``, ``p' = -H_q - R v + f + B u - G^T lam``, ``g(q, t) = 0``, with `v = H_p`.
+
+    `hamiltonian(q, p, t)` may be any function of one number, separable or not. The other arguments are those of
+    `Mechanical`; forces may use `q`, `p`, `v`, `t`, `u` and parameters.
+    """
+
+    kind = "hamiltonian"
+    momenta = "p"
+
+    def __init__(
+        self,
+        coordinates: Sequence[str] | int,
+        *,
+        hamiltonian: Any,
+        holonomic: Any = None,
+        nonholonomic: Any = None,
+        dissipation: Any = None,
+        force: Any = None,
+        inputs: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        invariants: Any = None,
+        dimension: int | None = None,
+        name: str | None = None,
+        initial: Mapping[str, Any] | None = None,
+        picture: Picture | None = None,
+        **unknown: Any,
+    ) -> None:
+        if unknown:
+            raise UnknownKeyword.of(type(self).__name__, unknown, type(self).__init__)
+        super().__init__(coordinates, parameters, name, initial, dimension)
+        extra = self._define_common(holonomic, nonholonomic, dissipation, force, inputs, invariants, picture)
+        H = scalar("hamiltonian", self._trace("hamiltonian", hamiltonian, ("q", "p", "t", "invariants"), extra))
+        self._finite(H, "hamiltonian")
+        missing = [c for c, dH in zip(self.coordinates, ca.gradient(H, self.p).elements(), strict=True) if dH.is_zero()]
+        if missing:
+            raise ModelError(f"hamiltonian does not depend on the momentum of {missing[0]!r}: it has no kinetic energy")
+        self._define("hamiltonian", H)
+        self._check_numbers("dissipation")
+
+    def _derived(self, role: str) -> Any:
+        if role == "energy":
+            return self.expression("hamiltonian")
+        if role == "velocity":
+            return ca.densify(ca.gradient(self.expression("hamiltonian"), self.p))
+        if role == "potential":  # the energy at p = 0: exact where the kinetic energy is homogeneous in p
+            return self.expression("hamiltonian", p=SX.zeros(self.n))
+        if role == "kinetic":
+            return self.expression("hamiltonian") - self.role("potential")
+        return super()._derived(role)
+
+
+def _check_quadratic(value: Any, q: Any) -> None:
+    for i in range(value.numel()):
+        if ca.depends_on(ca.hessian(value[i], q)[0], q):
+            raise ModelError(
+                f"invariant {i + 1} is not quadratic in q: a momentum map is kept only through invariants of degree "
+                "at most two (a squared distance, not a distance)"
+            )
