@@ -17,6 +17,7 @@ from dalembert.errors import (
     UnknownKeyword,
 )
 from dalembert.methods import list_methods
+from dalembert.sensitivity import Sensitivity, sensitivity
 from dalembert.simulate import simulate
 from dalembert.solution import Sample, Solution, load
 from dalembert.systems import Hamiltonian, Mechanical, Picture, unpack
@@ -38,6 +39,7 @@ __all__ = [
     "ModelError",
     "Picture",
     "Sample",
+    "Sensitivity",
     "SingularConstraints",
     "Solution",
     "UnknownKeyword",
@@ -47,6 +49,7 @@ __all__ = [
     "list_systems",
     "load",
     "methods",
+    "sensitivity",
     "simulate",
     "unpack",
 ]

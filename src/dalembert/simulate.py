@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -75,8 +75,8 @@ def simulate(
         raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}")
     begun = time.perf_counter()
     method = find(method)
-    grid = _grid(t0, t_end, step, save_every)
-    rule = _rule(tolerance, max_iterations)
+    grid = make_grid(t0, t_end, step, save_every)
+    rule = make_rule(tolerance, max_iterations)
     if compile not in (True, False, "auto"):
         raise MethodError(f"compile must be 'auto', True or False, not {compile!r}")
     method.check(system)
@@ -86,7 +86,7 @@ def simulate(
     initial.check_functions(system, at, par)
     initial.check_mass(system, q, par)
     initial.check_constraints(system, at, par, method.exact_levels)
-    inputs = _inputs(system, u, grid.t0)
+    inputs = make_inputs(system, u, grid.t0)
     engine = prepare(system, method)
     state = start(system, engine.program, at, par, lam, inputs)
     memory = Memory.start(engine.program, state, par)
@@ -134,7 +134,8 @@ def start(
     return state
 
 
-def _grid(t0: float, t_end: float, step: float, save_every: int) -> driver.Grid:
+def make_grid(t0: float, t_end: float, step: float, save_every: int) -> driver.Grid:
+    """The grid of times, checked."""
     try:
         t0, t_end, step = float(t0), float(t_end), float(step)
     except (TypeError, ValueError) as error:
@@ -150,7 +151,8 @@ def _grid(t0: float, t_end: float, step: float, save_every: int) -> driver.Grid:
     return driver.Grid(t0, t_end, step, int(save_every))
 
 
-def _rule(tolerance: float | None, max_iterations: int) -> Rule:
+def make_rule(tolerance: float | None, max_iterations: int) -> Rule:
+    """The rule of Newton's iteration, checked."""
     if isinstance(max_iterations, bool) or int(max_iterations) != max_iterations or max_iterations < 1:
         raise MethodError(f"max_iterations must be a whole number, at least 1, not {max_iterations!r}")
     if tolerance is None:
@@ -160,7 +162,7 @@ def _rule(tolerance: float | None, max_iterations: int) -> Rule:
     return Rule(tolerance=float(tolerance), max_iterations=int(max_iterations))
 
 
-def _inputs(system: System, u: Any, t0: float) -> driver.Inputs:
+def make_inputs(system: System, u: Any, t0: float) -> driver.Inputs:
     """Inputs as a function from times to rows, checked at the start."""
     nu = system.nu
     if u is None:
@@ -176,7 +178,9 @@ def _inputs(system: System, u: Any, t0: float) -> driver.Inputs:
     try:
         first = rows(np.array([t0]))
     except (TypeError, ValueError) as error:
-        raise InconsistentState(f"u must give {nu} numbers for {system.name!r} (a constant or a function of t): {error}") from error
+        raise InconsistentState(
+            f"u must give {nu} numbers for {system.name!r} (a constant or a function of t): {error}"
+        ) from error
     if not np.isfinite(first).all():
         raise InconsistentState(f"u is not finite at t = {t0:g}: {first[0]}")
     return rows

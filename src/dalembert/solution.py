@@ -103,7 +103,7 @@ class Solution:
         if not self.system.has("inputs"):
             return np.zeros((len(self.t), 0))
         B = self._numeric("inputs").reshape(len(self.t), self.system.n, -1)
-        return np.einsum("tij,ti->tj", B, self.v)
+        return np.asarray(np.einsum("tij,ti->tj", B, self.v))
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
@@ -140,7 +140,7 @@ class Solution:
     @cached_property
     def power_balance(self) -> np.ndarray:
         """`H1 - H0 - supplied + dissipated` in each interval: zero to round-off for an energy-consistent method."""
-        return np.diff(self.energy) - self.supplied + self.dissipated
+        return np.asarray(np.diff(self.energy) - self.supplied + self.dissipated)
 
     # ---- constraints and momenta ------------------------------------------------------------------------
 
@@ -251,7 +251,7 @@ class Solution:
         else:
             p = np.array([np.interp(times, self.t, column) for column in self.p.T]).T
         shape = np.shape(t)
-        return Sample(*(a.reshape(*shape, *a.shape[1:]) for a in (times, q, v, p)))
+        return Sample(*(a.reshape(shape + a.shape[1:]) for a in (times, q, v, p)))
 
     # ---- summary, files, pictures -----------------------------------------------------------------------
 
@@ -269,14 +269,16 @@ class Solution:
             f"  Newton iterations     {stats['iterations']} ({stats['iterations_per_step']:.2f} a step)",
         ]
         if driven:
-            lines.append(f"  power balance         {_largest(self.power_balance) / scale:.1e} of the largest energy ({scale:.4g}), worst interval")
+            worst = _largest(self.power_balance) / scale
+            lines.append(f"  power balance         {worst:.1e} of the largest energy ({scale:.4g}), worst interval")
             lines.append(f"  supplied, dissipated  {self.supplied.sum():.6g}, {self.dissipated.sum():.6g}")
         else:
             change = _largest(self.energy - self.energy[0]) / scale
             lines.append(f"  energy error          {change:.1e} of the largest energy ({scale:.4g})")
         for level in ("position", "velocity") if s.m else ():
             lines.append(f"  {level + ' constraints':<21} {_largest(self.residual(level)):.1e} at most")
-        lines.append(f"  time                  {stats['seconds']:.3g} s ({stats['engine']}), set-up {stats.get('setup_seconds', 0):.2g} s")
+        setup = stats.get("setup_seconds", 0.0)
+        lines.append(f"  time                  {stats['seconds']:.3g} s ({stats['engine']}), set-up {setup:.2g} s")
         return "\n".join(lines)
 
     def to_xarray(self) -> xarray.Dataset:

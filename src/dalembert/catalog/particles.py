@@ -20,9 +20,7 @@ def _squared(q: Any, a: int, b: int) -> Any:
 
 
 def _picture() -> Picture:
-    return Picture(
-        lambda q: q.reshape(4, 3), links=((0, 1), (2, 3), (0, 2), (1, 3)), masses=(0, 1, 2, 3), trails=(0, 1, 2, 3)
-    )
+    return Picture(lambda q: q.reshape(4, 3), links=((0, 1), (2, 3), (0, 2), (1, 3)), masses=(0, 1, 2, 3), trails=(0, 1, 2, 3))
 
 
 def four_particles(K1: float = 100.0, K2: float = 1000.0) -> Mechanical:
@@ -43,9 +41,7 @@ def four_particles(K1: float = 100.0, K2: float = 1000.0) -> Mechanical:
     )
 
 
-def four_particles_damped(
-    k13: float = 50.0, k24: float = 500.0, eta0: float = 1.0, alpha: float = 0.5
-) -> Mechanical:
+def four_particles_damped(k13: float = 50.0, k24: float = 500.0, eta0: float = 1.0, alpha: float = 0.5) -> Mechanical:
     """Four particles with a viscous damper between 2 and 3 (Kinon, Morandin, Schulze 2025, sec. 6.3).
 
     `V = k/2 (|d|^2 - 1)^2`, rods `(|d|^2 - 1) / 2`, viscosity `eta0 (1 + alpha |q3 - q2|^2)`.

@@ -22,7 +22,7 @@ def harmonic_oscillator(m: float = 1.0, k: float = 1.0) -> Mechanical:
     )
 
 
-def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechanical:  # noqa: E741 (the field's letter)
+def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechanical:
     """A mass on a rod in the plane, in Cartesian coordinates; starts horizontal, at rest (Symank 2025, sec. 7.3)."""
     return Mechanical(
         ("x", "y"),
@@ -37,9 +37,7 @@ def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechanic
     )
 
 
-def double_pendulum(
-    m1: float = 3.0, m2: float = 1.0, l1: float = 1.0, l2: float = 1.0, g: float = 9.81
-) -> Mechanical:
+def double_pendulum(m1: float = 3.0, m2: float = 1.0, l1: float = 1.0, l2: float = 1.0, g: float = 9.81) -> Mechanical:
     """Two masses on two rods in the plane; starts stretched on the positive x-axis, at rest (Symank 2025, sec. 7.3.1)."""
     return Mechanical(
         ("x1", "y1", "x2", "y2"),
@@ -53,13 +51,11 @@ def double_pendulum(
         name="double pendulum",
         dimension=2,
         initial={"q": [l1, 0.0, l1 + l2, 0.0], "v": [0.0, 0.0, 0.0, 0.0]},
-        picture=Picture(
-            lambda q: [[0.0, 0.0], [q[0], q[1]], [q[2], q[3]]], links=((0, 1), (1, 2)), masses=(1, 2), trails=(2,)
-        ),
+        picture=Picture(lambda q: [[0.0, 0.0], [q[0], q[1]], [q[2], q[3]]], links=((0, 1), (1, 2)), masses=(1, 2), trails=(2,)),
     )
 
 
-def chain(n: int = 5, m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechanical:  # noqa: E741 (the field's letter)
+def chain(n: int = 5, m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechanical:
     """A chain of n equal masses on n equal rods in the plane; starts stretched horizontally, at rest."""
     if n < 1:
         raise ModelError(f"a chain needs at least one link, not {n}")
@@ -67,9 +63,9 @@ def chain(n: int = 5, m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechan
     def points(q: np.ndarray) -> np.ndarray:
         return np.vstack([np.zeros((1, 2)), q.reshape(n, 2)])
 
-    def lengths(q: np.ndarray, l: float) -> np.ndarray:  # noqa: E741 (the field's letter)
+    def lengths(q: np.ndarray, l: float) -> np.ndarray:
         d = np.diff(points(q), axis=0)
-        return d[:, 0] ** 2 + d[:, 1] ** 2 - l**2
+        return np.asarray(d[:, 0] ** 2 + d[:, 1] ** 2 - l**2)
 
     start = np.zeros((n, 2))
     start[:, 0] = l * np.arange(1, n + 1)
@@ -91,7 +87,7 @@ def chain(n: int = 5, m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechan
     )
 
 
-def spherical_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechanical:  # noqa: E741 (the field's letter)
+def spherical_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechanical:
     """A mass on a rod in space; starts horizontal with a push sideways."""
     return Mechanical(
         ("x", "y", "z"),

@@ -15,7 +15,7 @@ from dalembert.engine.machine import Memory, Outcome, Pivoted, Records, VirtualM
 from dalembert.engine.native import Native, source
 from dalembert.engine.newton import Rule
 from dalembert.engine.program import WEIGH_EVERY, Program
-from dalembert.errors import CompilerError, ConvergenceError, DalembertError, Interrupted, MethodError, SingularConstraints
+from dalembert.errors import CompilerError, ConvergenceError, DalembertError, Interrupted
 
 LARGEST_COMPILED = 40_000  # operations of a step beyond which a C compiler takes longer than it can save
 RESCUES = 8  # steps taken by the pivoted solver before the pivots are chosen anew
@@ -239,9 +239,7 @@ class _Loop:
         last, before = self.memory.last.copy(), self.memory.before.copy()
         for a, b in ((last, before), (last, last), (0 * last, 0 * last)):
             self.memory.last[:], self.memory.before[:] = a, b
-            outcome = self._call(
-                self.engine.pivoted(), 1, h, out.rows(self.done // save_every, len(out.state)), save_every
-            )
+            outcome = self._call(self.engine.pivoted(), 1, h, out.rows(self.done // save_every, len(out.state)), save_every)
             if outcome.failed < 0:
                 self.memory.before[:] = last
                 break
@@ -257,7 +255,7 @@ class _Loop:
 
     def _failure(self, h: float, outcome: Outcome) -> DalembertError:
         t = self.grid.t0 + self.done * self.grid.h
-        reason = self.explain(self.memory, t)
+        reason: DalembertError | None = self.explain(self.memory, t)
         if reason is not None:
             return reason
         size = outcome.size
@@ -340,6 +338,6 @@ def explain(system: Any, fields: dict[str, slice], memory: Memory, t: float) -> 
         initial.check_functions(system, at, memory.par)
         if system.m:
             initial.check_rank(initial.jacobian(system, at, memory.par), f"at t = {t:g}")
-    except (SingularConstraints, MethodError, DalembertError) as error:
+    except DalembertError as error:
         return error
     return None

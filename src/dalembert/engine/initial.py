@@ -49,7 +49,9 @@ def vector(system: Any, name: str, value: Any) -> np.ndarray:
         names = ", ".join(system.coordinates[:6]) + (", ..." if system.n > 6 else "")
         raise InconsistentState(f"{name} has the shape {array.shape}; expected {system.n} numbers ({names})")
     if not np.isfinite(array).all():
-        raise InconsistentState(f"{name} is not finite: its entry {int(np.argmin(np.isfinite(array))) + 1} is {array[~np.isfinite(array)][0]}")
+        raise InconsistentState(
+            f"{name} is not finite: its entry {int(np.argmin(np.isfinite(array))) + 1} is {array[~np.isfinite(array)][0]}"
+        )
     return array
 
 
@@ -93,7 +95,8 @@ def check_functions(system: Any, at: Mapping[str, Any], par: np.ndarray) -> None
             row, column = value.sparsity().row()[bad] + 1, value.sparsity().get_col()[bad] + 1
             entry = f" (entry {row}{f', {column}' if value.shape[1] > 1 else ''})" if value.numel() > 1 else ""
             raise ModelError(
-                f"{role} is {numbers[bad]}{entry} at t = {float(at['t']):g}; check the function and its parameters at these values"
+                f"{role} is {numbers[bad]}{entry} at t = {float(at['t']):g}; "
+                "check the function and its parameters at these values"
             )
     energy = "potential" if system.kind == "mechanical" else "hamiltonian"
     if ("slope", energy) not in system._steps:
@@ -207,7 +210,8 @@ def _refuse(residual: np.ndarray, allowed: np.ndarray, name: str, symbol: str, m
         others = f" (also {', '.join(str(i + 1) for i in bad if i != worst)})" if len(bad) > 1 else ""
         raise InconsistentState(
             f"{name} violates constraint {worst + 1} of {m}{others} at the {level} level: "
-            f"|{symbol}| = {residual[worst]:.1e} > {allowed[worst]:.0e}; start from da.consistent(system, q=q, {name if name != 'q' else 'v'}=...)"
+            f"|{symbol}| = {residual[worst]:.1e} > {allowed[worst]:.0e}; "
+            f"start from da.consistent(system, q=..., {name if name != 'q' else 'v'}=...)"
         )
 
 
@@ -245,7 +249,7 @@ def _accelerations(s: Any) -> ca.Function:
             rest = ca.jtimes(velocity, s.q, s.v) + ca.jacobian(velocity, s.t)
             parts = [ca.SX.eye(s.n), F, G @ ca.jacobian(velocity, s.p), -s.role("curvature") - G @ rest]
         s._steps["accelerations"] = ca.Function("accelerations", [s.q, s.v, s.p, s.t, s.u, s.par], parts)
-    return s._steps["accelerations"]
+    return s._steps["accelerations"]  # type: ignore[no-any-return]
 
 
 def consistent(

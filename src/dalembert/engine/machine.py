@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine.newton import Rule
-from dalembert.engine.program import WEIGH_EVERY, Program, Stage
+from dalembert.engine.program import TINY, WEIGH_EVERY, Program, Stage
 
 
 @dataclass
@@ -65,6 +65,11 @@ class Outcome:
     size: float = 0.0
 
 
+def _view(array: np.ndarray) -> Any:
+    """The memory of an array: entries are read and written as plain floats, faster than through NumPy."""
+    return memoryview(array)  # type: ignore[arg-type]
+
+
 class VirtualMachine:
     """CasADi's virtual machine, driven from Python through preset buffers."""
 
@@ -86,7 +91,7 @@ class VirtualMachine:
             guess = self._bind(stage.guess, [*known, last[k], before[k]], [x[k]])
             weigh = self._bind(stage.weigh, known, [scale])
             factor, update = self._linear_solver(stage, x[k], known, scale, size)
-            self.solves.append((guess, factor, update, memoryview(size), weigh))
+            self.solves.append((guess, factor, update, _view(size), weigh))
         self.finish = self._bind(p.finish, [*common, *x], [self.next, self.lam, self.work])
 
     def _linear_solver(
@@ -102,10 +107,10 @@ class VirtualMachine:
         buffer, evaluate = function.buffer()
         for i, array in enumerate(inputs):
             if array.size:
-                buffer.set_arg(i, memoryview(array))
+                buffer.set_arg(i, _view(array))
         for i, array in enumerate(outputs):
             if array.size:
-                buffer.set_res(i, memoryview(array))
+                buffer.set_res(i, _view(array))
         self._keep.append((buffer, function, inputs, outputs))
         return evaluate
 
@@ -129,7 +134,7 @@ class VirtualMachine:
         """
         self.state[:], self.par[:], self.h[0] = memory.state, memory.par, h
         self.last[:], self.before[:] = memory.last, memory.before
-        t, iterate, solves, finish = memoryview(self.t), rule.iterate, self.solves, self.finish
+        t, iterate, solves, finish = _view(self.t), rule.iterate, self.solves, self.finish
         iterations, worst, row = 0, 0.0, 0
         varying = len(inputs) > 1
         if inputs.size:
@@ -192,8 +197,9 @@ class Pivoted(VirtualMachine):
             residual, J = stage.residual(x, *known)
             self.matrices[index] = J
             change = solve_pivoted(J, np.array(residual).ravel())
-            size[0] = np.linalg.norm(change / (np.abs(x) + scale + 1e-300))
             x[:] -= change
+            with np.errstate(over="ignore"):
+                size[0] = np.linalg.norm(change / (np.abs(x) + scale + TINY))
 
         return lambda: None, update
 

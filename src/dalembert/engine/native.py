@@ -23,9 +23,7 @@ class _Rule(ctypes.Structure):
 
 
 class _Outcome(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_long) for n in ("steps", "iterations", "failed")] + [
-        (n, ctypes.c_double) for n in ("worst", "size")
-    ]
+    _fields_ = [(n, ctypes.c_long) for n in ("steps", "iterations", "failed")] + [(n, ctypes.c_double) for n in ("worst", "size")]
 
 
 def source(program: Program) -> str:
@@ -54,7 +52,7 @@ def source(program: Program) -> str:
         "DA_SOLVES": " ".join(f"DA_SOLVE({k})" for k in range(len(sizes))),
         "DA_SCALES": " ".join(f"double scale{k}[{n + 1}];" for k, n in enumerate(sizes)),
         "DA_WEIGH": WEIGH_EVERY,
-        "DA_EXPORT": "__attribute__((visibility(\"default\")))",
+        "DA_EXPORT": '__attribute__((visibility("default")))',
     }
     for k, stage in enumerate(program.stages):
         define |= {f"DA_N{k}": stage.n, f"DA_C{k}": stage.constants, f"DA_OFFSET{k}": offsets[k]}

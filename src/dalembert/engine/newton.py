@@ -13,7 +13,8 @@ EPS = 2.0**-52
 class Rule:
     """When to stop, and when to take the Jacobian anew.
 
-    An update's size is the Euclidean norm of the changes, each relative to its weight (a bound of the largest). The iteration is done when the *next*
+    An update's size is the Euclidean norm of the changes, each relative to its weight.
+    The iteration is done when the *next*
     update, estimated from the last two as `size * size / previous size`, is below `tolerance`: it ends at round-off
     without an iteration spent on proving it (Hairer, Wanner II, sec. IV.8; Hilden 2009, algorithm 2.1). Where updates stop
     shrinking (by `stagnation`) below `floor`, the iteration has reached the round-off of the residual and is done as well.
@@ -26,9 +27,7 @@ class Rule:
     stagnation: float = 0.5
     floor: float = 1e-9
 
-    def iterate(
-        self, update: Callable[[], object], sizes: Sequence[float], factor: Callable[[], object]
-    ) -> tuple[int, float]:
+    def iterate(self, update: Callable[[], object], sizes: Sequence[float], factor: Callable[[], object]) -> tuple[int, float]:
         """Call `update` (which changes the iterate and writes `sizes[0]`) until done: iterations and last size.
 
         A negative number of iterations means failure. The compiled loop repeats this rule word by word.

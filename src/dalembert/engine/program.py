@@ -26,6 +26,7 @@ from dalembert.engine import elimination
 from dalembert.methods.step import Solve, Step
 
 SX = ca.SX
+TINY = 1e-300  # keeps the quotient of two zeros from being nan
 WEIGH_EVERY = 64  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
 
 
@@ -82,7 +83,7 @@ class Program:
         inputs = [*self.common, *known]
         frozen = ca.Function("J", [x, *inputs], [J])(at, *inputs)
         change = elimination.solve(frozen, solve.residual, order)
-        size = ca.norm_2(change / (ca.fabs(x) + scale)) if n else SX(0.0)
+        size = ca.norm_2(change / (ca.fabs(x - change) + scale + TINY)) if n else SX(0.0)
         outputs, symbols, constants = _split(ca.cse([x - change, size]), [x, scale])
         return Stage(
             n=n,

@@ -25,8 +25,10 @@ from typing import Any, ClassVar
 import casadi as ca
 
 from dalembert.errors import MethodError
+from dalembert.methods import scales
 from dalembert.methods.base import Method, register
-from dalembert.methods.step import SX, Solve, Step, typical, memory, multiplier_scale, spread
+from dalembert.methods.scales import spread
+from dalembert.methods.step import SX, Solve, Step, memory
 
 
 def _lagrangian_force(s: Any) -> Any:
@@ -35,14 +37,6 @@ def _lagrangian_force(s: Any) -> Any:
     if not s.constant_mass:
         L += s.role("kinetic")
     return ca.Function("L_q", [s.q, s.v, s.t, s.par], [ca.densify(ca.gradient(L, s.q))])
-
-
-def _scales(s: Any, h: Any, mass: Any) -> tuple[Any, Any]:
-    """Sizes of an acceleration and of the multipliers at which round-off begins."""
-    speed = typical(s.v) / h + 1e-6 * typical(s.q) / h**2
-    G = s.role("jacobian") if s.m else SX(0, s.n)
-    local = ca.fabs(G) @ ca.fabs(s.q) / (ca.sum2(G**2 / ca.repmat(ca.densify(ca.diag(mass)).T, s.m, 1)) + 1e-300)
-    return speed, 1e-3 * local / h**2 + multiplier_scale(G, mass, typical(s.v) / h)
 
 
 @register
@@ -80,7 +74,7 @@ class Rattle(Method):
         q1, t1 = q + h * V, t + h
         f1 = s.applied(q1, V, t1, u[:, 1])
         v1 = V + h / 2 * (Minv @ (L_q(q1, V, t1, s.par) + f1))
-        scale = _scales(s, h, s.expression("mass"))[1]
+        scale = scales.mechanical(s, h)[1]
         solves: tuple[Solve, ...] = ()
         if m:
             G1 = s.role("jacobian", q=q1, t=t1)
@@ -110,13 +104,11 @@ class Rattle(Method):
         rows = [M0 @ x[:n] - push0]
         if not s.constant_mass:
             rows.append((M1 @ V1 - M0 @ V0) * 2 / h)
-        speed, force = _scales(s, h, M0)
+        speed, force = scales.mechanical(s, h)
         if m:
             rows[0] += s.role("jacobian").T @ lam
             rows.append(s.expression("holonomic", q=q1, t=t1))
-        first = Solve(
-            x, ca.vertcat(*rows), 2 * last - before, spread((speed, k), (force, m)), last, before, (0,) * k + (1,) * m
-        )
+        first = Solve(x, ca.vertcat(*rows), 2 * last - before, spread((speed, k), (force, m)), last, before, (0,) * k + (1,) * m)
         y, y_last, y_before = memory(n + m, "y")
         v1, mu = V1 + h / 2 * y[:n], y[n:]
         rows = [M1 @ y[:n] - push1]
@@ -144,10 +136,8 @@ class Rattle(Method):
         push1 = f1 - s.damping(q1, V1, t1, P) - H_q(q1, P, t1, s.par)
         rows = [w - (V0 + V1) / 2, a - push0]
         p1 = P + h / 2 * push1
-        speed = typical(H_p(q, p, t, s.par)) + 1e-6 * typical(q) / h
-        push = typical(p) / h
+        speed, push, force = scales.hamiltonian(s, h)
         G = s.role("jacobian") if m else SX(0, n)
-        force = multiplier_scale(G, SX.eye(n), push + 1e-2 * typical(ca.gradient(H, s.q)))
         solves: tuple[Solve, ...] = ()
         mu = SX(0, 1)
         if m:
@@ -165,9 +155,7 @@ class Rattle(Method):
         return _step(s, u, h, (first, *solves), q1, p1, (lam + mu) / 2, (V0, V1), (f0, f1), (q, q1))
 
 
-def _step(
-    s: Any, u: Any, h: Any, solves: tuple[Solve, ...], q1: Any, next: Any, lam: Any, V: Any, f: Any, q: Any
-) -> Step:
+def _step(s: Any, u: Any, h: Any, solves: tuple[Solve, ...], q1: Any, next: Any, lam: Any, V: Any, f: Any, q: Any) -> Step:
     """The step with its work: forces at both ends times the velocities there, by the trapezoidal rule."""
     t = (s.t, s.t + h)
     supplied = h / 2 * (ca.dot(V[0], f[0]) + ca.dot(V[1], f[1]))
@@ -228,7 +216,7 @@ class Shake(Method):
         solves: tuple[Solve, ...] = ()
         if m:
             v1 -= h / 2 * (Minv @ (s.role("jacobian", q=q1, t=t1).T @ lam))
-            scale = _scales(s, h, s.expression("mass"))[1]
+            scale = scales.mechanical(s, h)[1]
             g1 = s.expression("holonomic", q=q1, t=t1)
             solves = (Solve(lam, g1, 2 * last - before, scale, last, before, (0,) * m),)
         return Step(

@@ -339,7 +339,6 @@ def _power_slopes(node: _Node, x: _Node, y: _Node) -> tuple[Any, ...]:
         n = int(abs(float(y.y0)))
         total = sum(a ** (n - 1 - k) * b**k for k in range(n))
         return (total if float(y.y0) > 0 else -total / (a * b) ** n), None
-    z0, z1 = node.both
     log0, log1 = ca.log(a), ca.log(b)
     exponent = (y.both[0] * log0 + y.both[1] * log1) / 2
     change = y.both[1] * log1 - y.both[0] * log0

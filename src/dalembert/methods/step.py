@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 SX = ca.SX
 
@@ -72,19 +71,3 @@ def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
         return s, b - (s - a)
     finally:
         ca.GlobalOptions.setSimplificationOnTheFly(True)
-
-
-def typical(x: Any) -> Any:
-    """The root mean square of the entries."""
-    return ca.norm_2(ca.densify(x)) / np.sqrt(x.numel()) if x.numel() else SX(0.0)
-
-
-def multiplier_scale(G: Any, mass: Any, acceleration: Any) -> Any:
-    """The multiplier of each constraint that makes an acceleration: `|G_j| M a / |G_j|^2`, row by row."""
-    weight = ca.fabs(G) @ ca.densify(ca.diag(mass))
-    return acceleration * weight / (ca.sum2(G**2) + 1e-300)
-
-
-def spread(*blocks: tuple[Any, int]) -> Any:
-    """A column made of blocks: each value repeated as often as given."""
-    return ca.vertcat(*(ca.repmat(SX(value), n, 1) if SX(value).is_scalar() else value for value, n in blocks if n))

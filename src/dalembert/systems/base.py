@@ -12,6 +12,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, suggest
 from dalembert.systems import tracing
+from dalembert.systems.batch import batch, dense
 
 SX = ca.SX
 ARGUMENTS = ("q", "v", "p", "t", "u")
@@ -41,7 +42,18 @@ class System:
     kind = "system"
     momenta = "v"  # the second half of the state: "v" or "p"
     given: ClassVar[frozenset[str]] = frozenset(
-        ("mass", "potential", "hamiltonian", "holonomic", "nonholonomic", "dissipation", "force", "inputs", "invariants", "points")
+        [
+            "mass",
+            "potential",
+            "hamiltonian",
+            "holonomic",
+            "nonholonomic",
+            "dissipation",
+            "force",
+            "inputs",
+            "invariants",
+            "points",
+        ]
     )  # the roles a user states; all others follow
     _classes: ClassVar[dict[str, type[System]]] = {}
 
@@ -147,17 +159,17 @@ class System:
         f = self._functions[role]
         arrays = {k: np.atleast_1d(np.asarray(x, dtype=float)) for k, x in arguments.items() if x is not None}
         count = max((1 if a.ndim == 1 and k != "t" else len(a) for k, a in arrays.items()), default=1)
-        columns = []
+        rows = []
         for name in ARGUMENTS:
-            size = f.size1_in(name)
-            a = arrays.get(name, np.zeros(size))
-            columns.append(np.broadcast_to(a.reshape(-1, size) if size else a.reshape(count, 0), (count, size)).T)
-        rows, cols = f.size_out(0)
-        if count == 0:
-            return np.zeros((0, rows) if cols == 1 else (0, rows, cols))
-        out = np.array(ca.DM(f(*columns, par)).full())
-        out = out.reshape(rows, count, cols).transpose(1, 0, 2)
-        return out[:, :, 0] if cols == 1 else out
+            a = arrays.get(name)
+            if a is None:
+                rows.append(np.zeros(f.size1_in(name)))
+            elif name == "t":
+                rows.append(np.broadcast_to(a, (count,))[:, None])
+            else:
+                rows.append(a)
+        values = dense(batch(f, [*rows, par], count)[0], f.sparsity_out(0))
+        return values[:, :, 0] if f.size2_out(0) == 1 else values
 
     def _derived(self, role: str) -> Any:
         """Expressions that follow from the given roles, made when first asked for."""
@@ -242,9 +254,7 @@ class System:
         data = json.loads(text)
         cls = System._classes[data["class"]]
         self = cls.__new__(cls)
-        System.__init__(
-            self, data["coordinates"], data["parameters"], data["name"], data["initial"], data["dimension"]
-        )
+        System.__init__(self, data["coordinates"], data["parameters"], data["name"], data["initial"], data["dimension"])
         self.u = SX.sym("u", data["inputs"])
         self._functions = {k: ca.Function.deserialize(f) for k, f in data["functions"].items()}
         if data["picture"]:
@@ -263,7 +273,9 @@ def _tuples(x: Any) -> Any:
 
 
 def _names(coordinates: Sequence[str] | int) -> tuple[str, ...]:
-    if isinstance(coordinates, (int, np.integer)) and not isinstance(coordinates, bool):
+    if isinstance(coordinates, bool):
+        raise ModelError(f"coordinates is a tuple of names or a number, not {coordinates}")
+    if isinstance(coordinates, (int, np.integer)):
         if coordinates < 1:
             raise ModelError(f"a system needs at least one coordinate, not {coordinates}")
         return tuple(f"q{i}" for i in range(int(coordinates)))
@@ -295,9 +307,7 @@ def square(role: str, value: Any, n: int) -> Any:
     if value.is_vector() and value.numel() == n and n != 1:
         return ca.sparsify(ca.diag(ca.densify(ca.vec(value))))
     if value.shape != (n, n):
-        raise ModelError(
-            f"{role} has the shape {value.shape}; expected {n} x {n}, a diagonal of {n} entries, or a scalar"
-        )
+        raise ModelError(f"{role} has the shape {value.shape}; expected {n} x {n}, a diagonal of {n} entries, or a scalar")
     return value
 
 

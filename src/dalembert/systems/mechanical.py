@@ -294,7 +294,8 @@ class Hamiltonian(_Constrained):
         extra = self._define_common(holonomic, nonholonomic, dissipation, force, inputs, invariants, picture)
         H = scalar("hamiltonian", self._trace("hamiltonian", hamiltonian, ("q", "p", "t", "invariants"), extra))
         self._finite(H, "hamiltonian")
-        missing = [c for c, dH in zip(self.coordinates, ca.gradient(H, self.p).elements(), strict=True) if dH.is_zero()]
+        moving = ca.jacobian(H, self.p).sparsity().get_col()
+        missing = [c for i, c in enumerate(self.coordinates) if i not in moving]
         if missing:
             raise ModelError(f"hamiltonian does not depend on the momentum of {missing[0]!r}: it has no kinetic energy")
         self._define("hamiltonian", H)

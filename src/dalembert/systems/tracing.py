@@ -148,9 +148,9 @@ def _binary(rule: Callable[..., Any], swapped: bool = False) -> Callable[..., An
     def method(self: Scalar, other: Any) -> Any:
         if isinstance(other, np.ndarray) and other.ndim:
             operands = (other, self) if swapped else (self, other)
-            return np.frompyfunc(lambda a, b: Scalar(rule(_sx(a), _sx(b))), 2, 1)(
-                *(_object_array(x) for x in operands)
-            ).view(Array)
+            return np.frompyfunc(lambda a, b: Scalar(rule(_sx(a), _sx(b))), 2, 1)(*(_object_array(x) for x in operands)).view(
+                Array
+            )
         if not isinstance(other, (Scalar, SX, int, float, np.generic, np.ndarray, ca.DM)):
             return NotImplemented
         value = _sx(other)
@@ -166,9 +166,8 @@ for _name in ("add", "sub", "mul", "truediv", "pow"):
     setattr(Scalar, f"__r{_name}__", _binary(getattr(operator, _name), swapped=True))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Scalar, f"__{_name}__", _binary(getattr(operator, _name)))
-for _name in ("neg", "pos"):
-    setattr(Scalar, f"__{_name}__", lambda self, rule=getattr(operator, _name): Scalar(rule(self.sx)))
-Scalar.__abs__ = lambda self: Scalar(ca.fabs(self.sx))  # type: ignore[attr-defined]
+for _name, _rule in {"neg": operator.neg, "pos": operator.pos, "abs": ca.fabs}.items():
+    setattr(Scalar, f"__{_name}__", lambda self, rule=_rule: Scalar(rule(self.sx)))
 for _ufunc, _rule in _UFUNCS.items():
     # NumPy's object loops call the method that has the ufunc's name
     if _ufunc.nin == 1:
@@ -282,7 +281,7 @@ def to_sx(value: Any) -> Any:
     elements = [_sx(x) for x in array.ravel(order="F")]
     if any(not e.is_scalar() for e in elements):
         raise ModelError("a list that mixes scalars and vectors; use np.concatenate to join vectors")
-    rows, columns = array.shape if array.ndim == 2 else (array.size, 1)
+    rows, columns = (len(array), array[0].size) if array.ndim == 2 else (array.size, 1)
     return ca.sparsify(ca.reshape(ca.vertcat(*elements), rows, columns)) if elements else SX(0, 1)
 
 
@@ -323,9 +322,7 @@ def call(role: str, function: Any, arguments: Mapping[str, Any], known: Mapping[
         if parameter.name in arguments:
             given[parameter.name] = arguments[parameter.name]
         elif parameter.name in known:
-            raise ModelError(
-                f"{role} cannot depend on {parameter.name!r}; it may use {', '.join(arguments)}"
-            )
+            raise ModelError(f"{role} cannot depend on {parameter.name!r}; it may use {', '.join(arguments)}")
         elif parameter.default is parameter.empty:
             raise ModelError(
                 f"{role} has an unknown argument {parameter.name!r}{suggest(parameter.name, arguments)} "

@@ -1,0 +1,40 @@
+"""Evaluating a CasADi function at many points, straight from and into NumPy arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+
+def batch(function: ca.Function, arguments: list[Any], count: int) -> list[np.ndarray]:
+    """Outputs of a function for `count` points, one row each (the nonzeros of a sparse output).
+
+    An argument has one row a point, or is one vector that all points share.
+    """
+    arrays = [np.asarray(a, dtype=float) for a in arguments]
+    arrays = [np.ascontiguousarray(np.broadcast_to(a, (count, a.shape[-1]))) for a in arrays]
+    out = [np.empty((count, function.nnz_out(i))) for i in range(function.n_out())]
+    if count == 0:
+        return out
+    many = function.map(count, "serial")
+    buffer, evaluate = many.buffer()
+    for i, a in enumerate(arrays):
+        if a.size:
+            buffer.set_arg(i, memoryview(a))  # type: ignore
+    for i, a in enumerate(out):
+        if a.size:
+            buffer.set_res(i, memoryview(a))  # type: ignore
+    evaluate()
+    return out
+
+
+def dense(values: np.ndarray, sparsity: ca.Sparsity) -> np.ndarray:
+    """Rows of nonzeros as full matrices, `(count, rows, columns)`."""
+    rows, columns = sparsity.shape
+    if sparsity.is_dense():
+        return values.reshape(len(values), columns, rows).transpose(0, 2, 1)
+    out = np.zeros((len(values), rows * columns))
+    out[:, np.array(sparsity.row(), dtype=int) * columns + np.array(sparsity.get_col(), dtype=int)] = values
+    return out.reshape(len(values), rows, columns)

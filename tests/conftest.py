@@ -1,0 +1,88 @@
+"""Systems that many tests use, and how orders are measured."""
+
+import numpy as np
+import pytest
+
+import dalembert as da
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _cache(tmp_path_factory):
+    """Compiled steps of the tests go to a directory of their own."""
+    import os
+
+    old = os.environ.get("DALEMBERT_CACHE")
+    os.environ["DALEMBERT_CACHE"] = str(tmp_path_factory.getbasetemp().parent / "dalembert-cache")
+    yield
+    os.environ.pop("DALEMBERT_CACHE") if old is None else os.environ.__setitem__("DALEMBERT_CACHE", old)
+
+
+def order_of(errors, steps, floor=1e-12):
+    """Slope of the errors over the steps in a log-log plot; nan where fewer than three points are above round-off."""
+    e, h = np.asarray(errors), np.asarray(steps)
+    keep = (e > floor) & np.r_[True, e[1:] < e[:-1]]
+    return np.polyfit(np.log(h[keep]), np.log(e[keep]), 1)[0] if keep.sum() >= 3 else np.nan
+
+
+def angle_pendulum():
+    """The double pendulum in its two angles: M(q) full, no constraints."""
+
+    def mass(q, m1, m2, l1, l2):
+        c = np.cos(q[0] - q[1])
+        return [[(m1 + m2) * l1**2, m2 * l1 * l2 * c], [m2 * l1 * l2 * c, m2 * l2**2]]
+
+    return da.Mechanical(
+        ("a", "b"),
+        mass=mass,
+        potential=lambda q, m1, m2, l1, l2, g: -g * ((m1 + m2) * l1 * np.cos(q[0]) + m2 * l2 * np.cos(q[1])),
+        parameters={"m1": 3.0, "m2": 1.0, "l1": 1.0, "l2": 1.0, "g": 9.81},
+        initial={"q": [0.7, -0.4], "v": [0.3, 1.1]},
+        name="double pendulum in angles",
+    )
+
+
+def polar_rod():
+    """A mass in polar coordinates (r, a) with a spring, tied to the circle r = l: M(q) and a constraint."""
+    return da.Mechanical(
+        ("r", "a"),
+        mass=lambda q, m: [[m, 0.0], [0.0, m * q[0] ** 2]],
+        potential=lambda q, m, g: -m * g * q[0] * np.cos(q[1]),
+        holonomic=lambda q, l: q[0] - l,
+        parameters={"m": 2.0, "g": 9.81, "l": 1.3},
+        initial={"q": [1.3, 0.9], "v": [0.0, 0.4]},
+        name="pendulum in polar coordinates",
+    )
+
+
+def driven_pendulum():
+    """A pendulum whose pivot moves, g(q, t), with friction, wind, an input, and a potential that depends on time."""
+    return da.Mechanical(
+        ("x", "y"),
+        mass=lambda m: m,
+        potential=lambda q, t, m, g: m * g * q[1] * (1 + 0.1 * np.sin(t)),
+        holonomic=lambda q, t, l: (q[0] - 0.2 * np.sin(2 * t)) ** 2 + q[1] ** 2 - l**2,
+        dissipation=lambda q, v, c: c * (1 + q[1] ** 2) * (1 + np.dot(v, v)),
+        force=lambda v, t: [0.3 * np.cos(t), 0.1 * v[0]],
+        inputs=lambda q: [[-q[1]], [q[0]]],
+        parameters={"m": 1.2, "g": 9.81, "l": 1.0, "c": 0.1},
+        initial={"q": [np.sin(0.5), -np.cos(0.5)], "v": [0.4, 0.0]},
+        name="driven pendulum",
+    )
+
+
+def skew_hamiltonian():
+    """A Hamiltonian that is not separable, with a constraint: relativistic-looking kinetic energy in a warped metric."""
+    return da.Hamiltonian(
+        ("x", "y", "z"),
+        hamiltonian=lambda q, p, g: (
+            np.sqrt(1 + (1 + q[0] ** 2 / 4) * p[0] ** 2 + p[1] ** 2 + p[2] ** 2 + p[0] * p[1] * q[2] / 3) + g * q[2]
+        ),
+        holonomic=lambda q: q[0] ** 2 + 2 * q[1] ** 2 + q[2] ** 2 - 1,
+        parameters={"g": 1.5},
+        name="skew Hamiltonian",
+    )
+
+
+def consistent_start(system, **values):
+    start = da.consistent(system, **values)
+    return {k: start[k] for k in start.keys()}  # noqa: SIM118 (a Consistent iterates over values)

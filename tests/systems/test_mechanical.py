@@ -1,0 +1,155 @@
+"""Systems: shapes, derivatives, checks at construction, conversion, files."""
+
+import pickle
+
+import numpy as np
+import pytest
+from conftest import angle_pendulum, driven_pendulum, polar_rod, skew_hamiltonian
+
+import dalembert as da
+from dalembert.catalog import _MAKERS
+from dalembert.errors import ModelError, UnknownKeyword
+from dalembert.systems import System
+
+SYSTEMS = [*_MAKERS, angle_pendulum, polar_rod, driven_pendulum, skew_hamiltonian]
+
+
+@pytest.mark.parametrize("make", [make for make in SYSTEMS if make().m], ids=lambda f: f.__name__)
+def test_derivatives_agree_with_differences(make):
+    system = make()
+    par, rng = system.pack(), np.random.default_rng(3)
+    q, v, t = rng.uniform(0.4, 1.2, system.n), rng.normal(size=system.n), 0.3
+    d = 1e-6
+    G = system.numeric("jacobian", par, q=q, t=t)[0].reshape(system.m, system.n)
+    for i in range(system.n):
+        e = d * np.eye(system.n)[i]
+        slope = (system.numeric("holonomic", par, q=q + e, t=t) - system.numeric("holonomic", par, q=q - e, t=t))[0] / (2 * d)
+        np.testing.assert_allclose(G[:, i], slope, atol=1e-8)
+    rate = (system.numeric("holonomic", par, q=q, t=t + d) - system.numeric("holonomic", par, q=q, t=t - d))[0] / (2 * d)
+    np.testing.assert_allclose(system.numeric("rate", par, q=q, t=t)[0], rate, atol=1e-8)
+    # second derivative along a straight motion: g'' = curvature, since v' = 0
+    g = [system.numeric("holonomic", par, q=q + s * v, t=t + s)[0] for s in (-1e-4, 0.0, 1e-4)]
+    second = (g[0] - 2 * g[1] + g[2]) / 1e-8
+    np.testing.assert_allclose(system.numeric("curvature", par, q=q, v=v, t=t)[0], second, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("make", SYSTEMS, ids=lambda f: f.__name__)
+def test_systems_survive_text_and_pickle(make):
+    system = make()
+    par, rng = system.pack(), np.random.default_rng(1)
+    q, v = rng.uniform(0.3, 1.0, (2, system.n))
+    for copy in (System.loads(system.dumps()), pickle.loads(pickle.dumps(system))):
+        assert type(copy) is type(system)
+        assert copy.parameters.keys() == system.parameters.keys()
+        at = {"q": q, "v": v, "p": v, "t": 0.2}
+        np.testing.assert_array_equal(copy.numeric("energy", par, **at), system.numeric("energy", par, **at))
+
+
+def test_hamiltonian_form_agrees():
+    system = angle_pendulum()
+    other = system.to_hamiltonian()
+    par = system.pack()
+    q, v = np.array([0.3, -0.8]), np.array([1.2, 0.5])
+    p = system.numeric("momentum", par, q=q, v=v)[0]
+    np.testing.assert_allclose(other.numeric("energy", par, q=q, p=p), system.numeric("energy", par, q=q, v=v), rtol=1e-14)
+    np.testing.assert_allclose(other.numeric("velocity", par, q=q, p=p)[0], v, rtol=1e-14)
+    np.testing.assert_allclose(other.numeric("kinetic", par, q=q, p=p), system.numeric("kinetic", par, q=q, v=v), rtol=1e-13)
+
+
+def test_masses_may_be_a_number_a_diagonal_or_a_matrix():
+    forms = [2.0, [2.0, 2.0], 2 * np.eye(2), lambda m: m, lambda m: [m, m], lambda m: m * np.eye(2), lambda m: np.diag([m, m])]
+    for mass in forms:
+        system = da.Mechanical(2, mass=mass, parameters={"m": 2.0})
+        np.testing.assert_array_equal(system.numeric("mass", system.pack(), q=np.zeros(2))[0], 2 * np.eye(2))
+        assert system.constant_mass
+
+
+def test_inverse_of_block_masses():
+    blocks = np.array([[2.0, 1.0, 0.0], [1.0, 3.0, 0.0], [0.0, 0.0, 5.0]])
+    system = da.Mechanical(3, mass=lambda k: k * blocks, parameters={"k": 2.0})
+    import casadi as ca
+
+    inverse = ca.Function("f", [system.par], [system.inverse_mass()])(system.pack()).full()
+    np.testing.assert_allclose(inverse, np.linalg.inv(2 * blocks), atol=1e-15)
+
+
+def test_nonholonomic_constraints_are_declared_and_checked():
+    system = da.Mechanical(3, mass=1.0, nonholonomic=lambda q, v: v[0] * np.sin(q[2]) - v[1] * np.cos(q[2]))
+    assert system.has("nonholonomic")
+    matrix = da.Mechanical(3, mass=1.0, nonholonomic=lambda q: [[np.sin(q[2]), -np.cos(q[2]), 0.0]])
+    at = {"q": [0.1, 0.2, 0.3], "v": [1.0, 2.0, 3.0]}
+    np.testing.assert_allclose(
+        system.numeric("nonholonomic", system.pack(), **at), matrix.numeric("nonholonomic", matrix.pack(), **at)
+    )
+    with pytest.raises(ModelError, match="constraint 1 is not linear in v"):
+        da.Mechanical(3, mass=1.0, nonholonomic=lambda v: v[0] * v[1])
+    with pytest.raises(ModelError, match="does not depend on v"):
+        da.Mechanical(3, mass=1.0, nonholonomic=lambda q: [q[0]])
+    with pytest.raises(da.MethodError, match="nonholonomic"):
+        da.simulate(system, "rattle", q=[0, 0, 0], v=[0, 0, 0], t_end=1, step=0.1)
+
+
+BASE = dict(mass=1.0, parameters={"k": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (dict(mass=[[1.0, 2.0], [0.0, 1.0]]), r"mass is not symmetric: entry \(1, 2\) is 2"),
+        (dict(mass=np.ones((3, 3))), "mass has the shape"),
+        (dict(mass=1.0, potential=lambda q: q), "potential must return one number"),
+        (dict(mass=1.0, potential=lambda q, kk: kk * q[0], parameters={"k": 1.0}), "unknown argument 'kk'; did you mean 'k'"),
+        (dict(mass=1.0, potential=float("nan")), "potential has nan"),
+        (dict(mass=1.0, potential="V"), "must be a function or a constant"),
+        (dict(mass=1.0, holonomic=lambda q: [q[0], 3.0]), "constraint 2 does not depend on q"),
+        (dict(mass=1.0, holonomic=lambda q, v: v[0]), "holonomic cannot depend on 'v'"),
+        (dict(mass=1.0, dissipation=[[0.0, 1.0], [-1.0, 0.0]]), "dissipation is not symmetric"),
+        (dict(mass=1.0, dissipation=-1.0), "not positive semidefinite"),
+        (dict(mass=1.0, force=lambda q: [q[0]]), "force must return 2 entries"),
+        (dict(mass=1.0, inputs=np.ones((3, 1))), "inputs must return a matrix with 2 rows"),
+        (dict(mass=1.0, parameters={"q": 1.0}), "a name|meaning of its own"),
+        (dict(mass=1.0, parameters={"k": "stiff"}), "must be a number"),
+        (dict(mass=1.0, parameters={"k": np.inf}), "not finite"),
+        (dict(mass=1.0, invariants=lambda q: q[0] ** 3), "invariant 1 is not quadratic"),
+        (dict(mass=1.0, dimension=3), "cannot be particles in 3"),
+    ],
+)
+def test_bad_systems_are_refused(arguments, message):
+    with pytest.raises(ModelError, match=message):
+        da.Mechanical(2, **arguments)
+
+
+def test_bad_coordinates_are_refused():
+    for bad, message in (("xy", "tuple of names"), (0, "at least one"), (("x", "x"), "named twice"), ((), "at least one")):
+        with pytest.raises(ModelError, match=message):
+            da.Mechanical(bad, mass=1.0)
+
+
+def test_unknown_keywords_are_refused_with_a_suggestion():
+    with pytest.raises(UnknownKeyword, match="no keyword 'holonmic'; did you mean 'holonomic'"):
+        da.Mechanical(2, mass=1.0, holonmic=lambda q: q[0])
+    with pytest.raises(UnknownKeyword, match="did you mean 'hamiltonian'"):
+        da.Hamiltonian(1, hamiltonian=lambda p: p[0] ** 2, hamiltonain=1.0)
+
+
+def test_a_hamiltonian_needs_kinetic_energy():
+    with pytest.raises(ModelError, match="momentum of 'b'"):
+        da.Hamiltonian(("a", "b"), hamiltonian=lambda q, p: p[0] ** 2 + q[1] ** 2)
+
+
+def test_parameters_are_replaced_by_name():
+    system = da.catalog.double_pendulum()
+    assert system.unpack(system.pack({"m2": 5.0}))["m2"] == 5.0
+    with pytest.raises(ModelError, match="no parameter 'm3'; did you mean"):
+        system.pack({"m3": 1.0})
+    with pytest.raises(ModelError, match="declared with"):
+        system.pack({"m1": [1.0, 2.0]})
+
+
+def test_changing_a_parameter_rebuilds_nothing():
+    system = da.catalog.simple_pendulum()
+    da.simulate(system, "rattle", t_end=0.1, step=0.01)
+    built = dict(system._steps)
+    sol = da.simulate(system, "rattle", t_end=0.1, step=0.02, parameters={"g": 1.62})
+    assert {k: id(v) for k, v in system._steps.items()} == {k: id(v) for k, v in built.items()}
+    assert sol.parameters["g"] == 1.62

@@ -1,0 +1,105 @@
+"""Model functions are plain NumPy: what they may use and return."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dalembert.errors import ModelError
+from dalembert.systems.tracing import call, symbols, to_sx, unpack
+
+VALUES = np.array([0.7, -1.3, 2.1, 0.4])
+
+EXPRESSIONS = {
+    "index": lambda q: q[0] * q[-1],
+    "slices": lambda q: q[:2] - q[2:],
+    "fancy": lambda q: q[[0, 2]],
+    "dot": lambda q: np.dot(q, q) + q @ q + q.dot(q),
+    "array": lambda q: np.array([np.sin(q[0]), 0.0, q[1] ** 2]),
+    "list": lambda q: [q[0], 1.0, q[2]],
+    "nested": lambda q: [[q[0], 0.0], [1, q[1]]],
+    "stack": lambda q: np.stack([q[0], q[1]]),
+    "concatenate": lambda q: np.concatenate([[0.0], q, q[:1]]),
+    "cross": lambda q: np.cross(q[:3], q[1:]),
+    "norm": lambda q: np.linalg.norm(q[:2] - q[2:]),
+    "norm_axis": lambda q: np.linalg.norm(q.reshape(2, 2), axis=1),
+    "reshape": lambda q: np.sum(q.reshape(-1, 2) ** 2, axis=1),
+    "diff": lambda q: np.diff(q),
+    "outer": lambda q: np.outer(q, q),
+    "einsum": lambda q: np.einsum("i,i", q, q),
+    "matrix": lambda q: np.array([[1.0, 2.0], [3.0, 4.0]]) @ q[:2],
+    "solve": lambda q: np.linalg.solve(np.diag(q**2), q),
+    "where": lambda q: np.where(q > 0, q, -2 * q),
+    "where_scalar": lambda q: np.where(q[1] > 0, 1.0, q[1] ** 2),
+    "maximum": lambda q: np.maximum(q[0], q[1]) + np.minimum(q, 0.5),
+    "elementary": lambda q: np.exp(q[0]) + np.log(q[2]) + np.tanh(q[1]) + np.arctan2(q[0], q[1]) + np.sqrt(q[2]),
+    "hypot": lambda q: np.hypot(q[0], q[1]),
+    "abs": lambda q: np.abs(q) + abs(q[1]),
+    "power": lambda q: q[2] ** 1.5 + 2.0 ** q[0] + np.square(q[1]),
+    "kron": lambda q: np.kron(np.eye(2), q[:2]),
+    "repeat": lambda q: np.repeat(q[:2], 2),
+    "iteration": lambda q: sum(x**2 for x in q),
+    "unpack": lambda q: unpack(q)[3] - unpack(q)[0],
+    "numpy_scalar": lambda q: np.float64(2.0) * q[0] - q[1] * np.float64(3.0),
+    "constant": lambda q: np.array([1.0, 2.0]),
+    "scalar_times_matrix": lambda q: q[0] * np.eye(2),
+    "clip": lambda q: np.clip(q, -0.5, 0.5),
+    "mean": lambda q: np.mean(q) + np.prod(q) + np.max(np.array([1.0, 2.0])),
+    "block": lambda q: np.block([[q[0] * np.eye(2), np.zeros((2, 1))], [np.zeros((1, 2)), np.ones((1, 1))]]),
+}
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+def test_numpy_functions_of_symbols_agree_with_numbers(name):
+    function = EXPRESSIONS[name]
+    q = ca.SX.sym("q", 4)
+    traced = ca.Function("f", [q], [to_sx(function(symbols(q, (4,))))])
+    expected = np.asarray(function(VALUES), dtype=float)
+    expected = expected.reshape(-1, 1) if expected.ndim < 2 else expected
+    np.testing.assert_allclose(traced(VALUES).full(), expected, rtol=1e-15, atol=1e-15)
+
+
+@given(st.lists(st.floats(-2, 2), min_size=6, max_size=6))
+@settings(max_examples=30, deadline=None)
+def test_matrix_parameters_keep_their_shape(values):
+    x = ca.SX.sym("x", 6)
+    function = lambda a: a @ a.T  # noqa: E731
+    traced = ca.Function("f", [x], [to_sx(function(symbols(x, (2, 3))))])
+    matrix = np.array(values).reshape(2, 3)
+    np.testing.assert_allclose(traced(matrix.ravel()).full(), matrix @ matrix.T, atol=1e-14)
+
+
+def test_casadi_values_are_accepted():
+    q = ca.SX.sym("q", 4)
+    s = symbols(q, (4,))
+    value = to_sx(ca.vertcat(ca.sin(s[0]), s[1]))
+    assert value.shape == (2, 1)
+    assert to_sx([ca.sin(s[0]), s[1]]).shape == (2, 1)
+    assert float(ca.evalf(ca.substitute(to_sx(ca.sumsqr(s)), q, ca.DM(VALUES)))) == pytest.approx(VALUES @ VALUES)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda q: q[0] if q[0] > 0 else 0.0, "np.where"),
+        (lambda q: float(q[0]), "keep it symbolic"),
+        (lambda q: [q[0], [q[1], 2.0]], "ragged"),
+        (lambda q: q[17], "IndexError"),
+        (lambda q: np.zeros((2, 2, 2)) * q[0], "3 dimensions"),
+        (lambda q, *more: q[0], r"\*args"),
+        (lambda q, /: q[0], "positional-only"),
+        (lambda w: w, "unknown argument 'w'"),
+        (lambda v: v, "cannot depend on 'v'"),
+    ],
+)
+def test_bad_functions_are_refused_with_a_reason(function, message):
+    q = symbols(ca.SX.sym("q", 4), (4,))
+    with pytest.raises(ModelError, match=message):
+        call("potential", function, {"q": q}, {"q": q, "v": q})
+
+
+def test_defaults_and_constants():
+    q = symbols(ca.SX.sym("q", 4), (4,))
+    assert float(call("mass", 3.0, {"q": q}, {"q": q})) == 3.0
+    assert call("mass", lambda q, k=2.0: k * q[0], {"q": q}, {"q": q}).shape == (1, 1)
