@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+
+import dalembert as da
 from conftest import (
     angle_pendulum,
     consistent_start,
@@ -10,8 +12,6 @@ from conftest import (
     polar_rod,
     skew_hamiltonian,
 )
-
-import dalembert as da
 from dalembert.methods.base import REGISTER
 
 PROBLEMS = {
@@ -55,7 +55,9 @@ def test_orders_of_q_v_and_lam(name, method):
     stiff = 4 if "particles" in name else 1
     steps = t_end / np.array([24, 48, 96, 192]) / stiff
     # not smaller: multipliers are defined to eps / h^2 only
-    reference = runs(name, "midpoint" if method.name == "energy-momentum" else "energy-momentum", [t_end / 3072 / stiff], t_end)[0]
+    reference = runs(name, "midpoint" if method.name == "energy-momentum" else "energy-momentum", [t_end / 3072 / stiff], t_end)[
+        0
+    ]
     solutions = runs(name, method, steps, t_end)
     expected, window = method.order, 0.25
     if getattr(method, "gradient", "") == "itoh-abe":

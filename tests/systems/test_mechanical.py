@@ -4,9 +4,9 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import angle_pendulum, driven_pendulum, polar_rod, skew_hamiltonian
 
 import dalembert as da
+from conftest import angle_pendulum, driven_pendulum, polar_rod, skew_hamiltonian
 from dalembert.catalog import _MAKERS
 from dalembert.errors import ModelError, UnknownKeyword
 from dalembert.systems import System

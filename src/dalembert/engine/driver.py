@@ -143,7 +143,7 @@ def integrate(
     compile: bool | str = "auto",
     progress: bool | None = None,
     unknowns: bool = False,
-    explain: Callable[[Memory, float], DalembertError | None] = lambda memory, t: None,
+    explain: Callable[[Memory, float, float], DalembertError | None] = lambda memory, t, h: None,
     on_chunk: Callable[[Run], None] | None = None,
 ) -> Run:
     """Run a program over a grid of times. An error ends the run and is kept in it: no trajectory is lost."""
@@ -255,7 +255,7 @@ class _Loop:
 
     def _failure(self, h: float, outcome: Outcome) -> DalembertError:
         t = self.grid.t0 + self.done * self.grid.h
-        reason: DalembertError | None = self.explain(self.memory, t)
+        reason: DalembertError | None = self.explain(self.memory, t, h)
         if reason is not None:
             return reason
         size = outcome.size
@@ -330,14 +330,16 @@ class _Progress:
             self.bar.stop()
 
 
-def explain(system: Any, fields: dict[str, slice], memory: Memory, t: float) -> DalembertError | None:
-    """Why a step failed: a model function that is not finite here, or constraints that became dependent."""
+def explain(system: Any, fields: dict[str, slice], memory: Memory, t: float, h: float) -> DalembertError | None:
+    """Why a step failed: model functions not finite, or constraints dependent, where it began or where it was heading."""
     q, second = memory.state[fields["q"]], memory.state[fields[system.momenta]]
     try:
-        at = initial.arguments(system, q, second, t, memory.par)
-        initial.check_functions(system, at, memory.par)
-        if system.m:
-            initial.check_rank(initial.jacobian(system, at, memory.par), f"at t = {t:g}")
+        here = initial.arguments(system, q, second, t, memory.par)
+        ahead = {**here, "q": q + h * here["v"], "t": t + h}
+        for at in (here, ahead):
+            initial.check_functions(system, at, memory.par)
+            if system.m:
+                initial.check_rank(initial.jacobian(system, at, memory.par), f"at t = {at['t']:g}")
     except DalembertError as error:
         return error
     return None

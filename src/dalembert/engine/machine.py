@@ -6,6 +6,7 @@ A runner advances a `Memory` by a number of equal steps and writes what is asked
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +57,10 @@ class Records:
 
 @dataclass
 class Outcome:
-    """What a call of `run` did: steps completed, Newton iterations, the largest last update, and which solve failed."""
+    """What a call of `run` did: steps completed, Newton iterations, the largest last update, and which solve failed.
+
+    `failed` is -1 where all went well, and the number of solves where the next state was not finite.
+    """
 
     steps: int
     iterations: int
@@ -83,7 +87,7 @@ class VirtualMachine:
         common = [self.state, self.t, self.h, self.u, self.par]
         self.x, self.last, self.before = np.zeros((3, p.n_unknowns))
         x, last, before = (np.split(a, p.cuts) for a in (self.x, self.last, self.before))
-        self.next, self.lam, self.work = np.zeros(p.n_state), np.zeros(p.n_lam), np.zeros(2)
+        self.next, self.lam, self.work, self.check = np.zeros(p.n_state), np.zeros(p.n_lam), np.zeros(2), np.zeros(1)
         self.solves = []
         self._keep: list[Any] = []
         for k, stage in enumerate(p.stages):
@@ -92,7 +96,7 @@ class VirtualMachine:
             weigh = self._bind(stage.weigh, known, [scale])
             factor, update = self._linear_solver(stage, x[k], known, scale, size)
             self.solves.append((guess, factor, update, _view(size), weigh))
-        self.finish = self._bind(p.finish, [*common, *x], [self.next, self.lam, self.work])
+        self.finish = self._bind(p.finish, [*common, *x], [self.next, self.lam, self.work, self.check])
 
     def _linear_solver(
         self, stage: Stage, x: np.ndarray, known: list[np.ndarray], scale: np.ndarray, size: np.ndarray
@@ -135,7 +139,7 @@ class VirtualMachine:
         self.state[:], self.par[:], self.h[0] = memory.state, memory.par, h
         self.last[:], self.before[:] = memory.last, memory.before
         t, iterate, solves, finish = _view(self.t), rule.iterate, self.solves, self.finish
-        iterations, worst, row = 0, 0.0, 0
+        check, iterations, worst, row = _view(self.check), 0, 0.0, 0
         varying = len(inputs) > 1
         if inputs.size:
             self.u[:] = inputs[0]
@@ -157,10 +161,13 @@ class VirtualMachine:
                 iterations += count
                 if size > worst:
                     worst = size
+            if failed < 0:
+                finish()
+                if not check[0] < 1e300:
+                    failed, size = len(solves), math.nan
             if failed >= 0:
                 done = i
                 break
-            finish()
             self.before[:] = self.last
             self.last[:] = self.x
             self.state[:] = self.next

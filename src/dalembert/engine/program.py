@@ -6,7 +6,7 @@ For each solve of a step
     update(x, scale, constants) -> next iterate, size of the update
     weigh(state, t, h, u, par, earlier unknowns) -> scale        (only every WEIGH_EVERY steps)
 and at the end
-    finish(state, t, h, u, par, all unknowns) -> next state, multipliers, work.
+    finish(state, t, h, u, par, all unknowns) -> next state, multipliers, work, sum of squares (nan where anything is).
 
 The Jacobian is taken and eliminated at one iterate (in `factor`) and kept while it serves well; with a first guess by
 extrapolation it nearly always serves to the end. What does not change between iterations is computed once: `constants`
@@ -72,7 +72,8 @@ class Program:
         self.n_unknowns = sum(sizes)
         self.cuts = np.cumsum(sizes)[:-1].tolist()  # where a vector of all unknowns falls into solves
         work = ca.vertcat(step.work["supplied"], step.work["dissipated"])
-        outputs = [ca.vertcat(*step.next.values()), step.lam, work]
+        after = ca.vertcat(*step.next.values())
+        outputs = [after, step.lam, work, ca.sumsqr(after)]
         self.finish = ca.Function("finish", [*self.common, *known], [ca.densify(x) for x in outputs])
 
     def _stage(self, k: int, solve: Solve, known: list[Any], order: Any) -> Stage:
