@@ -28,7 +28,7 @@ def test_a_run_that_fails_on_the_way_keeps_what_it_had():
     """A potential that ends: its root is nan beyond x = 1."""
     system = da.Mechanical(1, mass=1.0, potential=lambda q: -1e-3 * np.sqrt(1 - q[0]))
     for compile in (True, False):
-        with pytest.raises(da.ModelError, match="potential is nan at t = 0.6") as caught:
+        with pytest.raises(da.ModelError, match=r"potential is nan at t = 0.6") as caught:
             da.simulate(system, "rattle", q=[0.0], v=[1.5], t_end=2.0, step=0.01, compile=compile, save_every=3)
         sol = caught.value.solution
         assert 0.4 < sol.t[-1] < 0.8
@@ -75,7 +75,7 @@ def test_inconsistent_start_names_the_constraint_and_the_remedy():
     ):
         da.simulate(system, "rattle", q=[1.0, 0.0, 2.1, 0.45], v=[0, 0, 0, 0], t_end=1, step=0.1)
     for method in ("rattle", "energy-momentum"):
-        with pytest.raises(da.InconsistentState, match="v violates constraint 1 of 2.*at the velocity level"):
+        with pytest.raises(da.InconsistentState, match=r"v violates constraint 1 of 2.*at the velocity level"):
             da.simulate(system, method, q=[1, 0, 2, 0], v=[1.0, 0, 1.0, 0], t_end=1, step=0.1)
     start = da.consistent(system, q=[1.0, 0.0, 2.1, 0.45], v=[0.1, 0.2, 0.3, 0.4])
     da.simulate(system, "rattle", **start, t_end=0.1, step=0.01)

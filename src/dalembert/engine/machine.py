@@ -91,7 +91,7 @@ class VirtualMachine:
         self.solves = []
         self._keep: list[Any] = []
         for k, stage in enumerate(p.stages):
-            scale, size, known = np.zeros(stage.n), np.zeros(1), [*common, *x[:k]]
+            scale, size, known = np.zeros(stage.n_scale), np.zeros(1), [*common, *x[:k]]
             guess = self._bind(stage.guess, [*known, last[k], before[k]], [x[k]])
             weigh = self._bind(stage.weigh, known, [scale])
             factor, update = self._linear_solver(stage, x[k], known, scale, size)
@@ -203,10 +203,15 @@ class Pivoted(VirtualMachine):
         def update() -> None:
             residual, J = stage.residual(x, *known)
             self.matrices[index] = J
-            change = solve_pivoted(J, np.array(residual).ravel())
+            rows = np.array(residual).ravel()
+            change = solve_pivoted(J, rows)
             x[:] -= change
-            with np.errstate(over="ignore"):
-                size[0] = np.linalg.norm(change / (np.abs(x) + scale + TINY))
+            with np.errstate(over="ignore", invalid="ignore"):
+                if stage.seen is None:
+                    size[0] = np.linalg.norm(rows / (scale + TINY)) + 0.0 * change.sum()
+                else:
+                    seen = list(stage.seen)
+                    size[0] = np.linalg.norm(change[seen] / (np.abs(x[seen]) + scale + TINY)) + 0.0 * change.sum()
 
         return lambda: None, update
 

@@ -50,7 +50,7 @@ def source(program: Program) -> str:
         "DA_INPUTS": program.n_u,
         "DA_OFFSETS": "".join(f"{o}, " for o in offsets[:-1]),
         "DA_SOLVES": " ".join(f"DA_SOLVE({k})" for k in range(len(sizes))),
-        "DA_SCALES": " ".join(f"double scale{k}[{n + 1}];" for k, n in enumerate(sizes)),
+        "DA_SCALES": " ".join(f"double scale{k}[{stage.n_scale + 1}];" for k, stage in enumerate(program.stages)),
         "DA_WEIGH": WEIGH_EVERY,
         "DA_EXPORT": '__attribute__((visibility("default")))',
     }

@@ -39,7 +39,12 @@ class Stage:
     factor: ca.Function
     update: ca.Function
     weigh: ca.Function
+    seen: tuple[int, ...] | None  # the unknowns that are measured; None for the residual
     residual: ca.Function  # (x, everything) -> residual, Jacobian; for the pivoted solver
+
+    @property
+    def n_scale(self) -> int:
+        return int(self.weigh.size1_out(0))
 
     @property
     def constants(self) -> int:
@@ -78,16 +83,21 @@ class Program:
 
     def _stage(self, k: int, solve: Solve, known: list[Any], order: Any) -> Stage:
         x, n = solve.unknowns, solve.unknowns.numel()
-        at, scale = SX.sym("at", n), SX.sym("scale", n)
+        at, scale = SX.sym("at", n), SX.sym("scale", solve.scale.numel())
         J = ca.jacobian(solve.residual, x)
         order = order or elimination.structural_order(J.sparsity(), solve.levels)
         inputs = [*self.common, *known]
         frozen = ca.Function("J", [x, *inputs], [J])(at, *inputs)
         change = elimination.solve(frozen, solve.residual, order)
-        size = ca.norm_2(change / (ca.fabs(x - change) + scale + TINY)) if n else SX(0.0)
+        if solve.measure == "residual":
+            size = ca.norm_2(solve.residual / (scale + TINY))
+        else:
+            seen = [i for i, level in enumerate(solve.levels) if level == 0]
+            size = ca.norm_2(change[seen] / (ca.fabs(x - change)[seen] + scale + TINY))
         outputs, symbols, constants = _split(ca.cse([x - change, size]), [x, scale])
         return Stage(
             n=n,
+            seen=None if solve.measure == "residual" else tuple(i for i, level in enumerate(solve.levels) if level == 0),
             guess=ca.Function(f"guess{k}", [*inputs, solve.last, solve.before], [ca.densify(solve.guess)]),
             factor=ca.Function(f"factor{k}", [*inputs, at], [ca.cse(constants)]),
             update=ca.Function(f"update{k}", [x, scale, symbols], outputs),

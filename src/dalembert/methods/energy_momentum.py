@@ -76,8 +76,7 @@ class _OneStep(Method):
             rows = self._constraint(g, ends, w)
         momentum = self._momentum(s, ends, v, v1, w, h, D) - force
 
-        acceleration, multiplier = scales.mechanical(s, h)
-        scale = scales.spread((acceleration, n), (multiplier, m))
+        scale = scales.constant(scales.acceleration(s, h), n)
         solve = Solve(x, ca.vertcat(momentum, rows), 2 * last - before, scale, last, before, (0,) * n + (1,) * m)
         solves, v_next = self._velocity(s, ends, w, v, v1, h, solve)
         return Step(
@@ -129,8 +128,7 @@ class _OneStep(Method):
             supplied += h * drive
             rows = self._constraint(g, ends, w)
 
-        speed, push, multiplier = scales.hamiltonian(s, h)
-        scale = scales.spread((speed, n), (push, n), (multiplier, m))
+        scale = ca.vertcat(*(scales.constant(x, n) for x in scales.velocity_and_rate(s, h)))
         solve = Solve(x, ca.vertcat(w - DH[n:], a - force, rows), 2 * last - before, scale, last, before, (0,) * 2 * n + (1,) * m)
         return Step(
             t=t, h=h, u=u, par=s.par,
@@ -213,5 +211,5 @@ class Midpoint(_OneStep):
         v_end, last, before = memory(s.n, "v_end")
         p1 = 2 * s.expression("mass", q=ends.xm) @ w - s.expression("mass") @ v0
         row = s.expression("mass", q=ends.x1) @ v_end - p1
-        second = Solve(v_end, row, v1, scales.spread((scales.typical(v0), s.n)), last, before, (0,) * s.n)
+        second = Solve(v_end, row, v1, scales.constant(scales.typical(v0), s.n), last, before, (0,) * s.n)
         return (solve, second), v_end

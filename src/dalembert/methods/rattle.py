@@ -27,7 +27,6 @@ import casadi as ca
 from dalembert.errors import MethodError
 from dalembert.methods import scales
 from dalembert.methods.base import Method, register
-from dalembert.methods.scales import spread
 from dalembert.methods.step import SX, Solve, Step, memory
 
 
@@ -74,15 +73,16 @@ class Rattle(Method):
         q1, t1 = q + h * V, t + h
         f1 = s.applied(q1, V, t1, u[:, 1])
         v1 = V + h / 2 * (Minv @ (L_q(q1, V, t1, s.par) + f1))
-        scale = scales.mechanical(s, h)[1]
         solves: tuple[Solve, ...] = ()
         if m:
             G1 = s.role("jacobian", q=q1, t=t1)
             v1 -= h / 2 * (Minv @ (G1.T @ mu))
             g1 = s.expression("holonomic", q=q1, t=t1)
+            position, velocity = scales.position_level(s), scales.velocity_level(s, v, h)
+            drift = G1 @ v1 + s.role("rate", q=q1, t=t1)
             solves = (
-                Solve(lam, g1, 2 * last - before, scale, last, before, (0,) * m),
-                Solve(mu, G1 @ v1 + s.role("rate", q=q1, t=t1), lam, scale, mu_last, mu_before, (0,) * m),
+                Solve(lam, g1, 2 * last - before, position, last, before, (0,) * m, "residual"),
+                Solve(mu, drift, lam, velocity, mu_last, mu_before, (0,) * m, "residual"),
             )
         return _step(s, u, h, solves, q1, v1, (lam + mu) / 2, (V, V), (f0, f1), (q, q1))
 
@@ -104,11 +104,11 @@ class Rattle(Method):
         rows = [M0 @ x[:n] - push0]
         if not s.constant_mass:
             rows.append((M1 @ V1 - M0 @ V0) * 2 / h)
-        speed, force = scales.mechanical(s, h)
+        size = scales.acceleration(s, h)
         if m:
             rows[0] += s.role("jacobian").T @ lam
             rows.append(s.expression("holonomic", q=q1, t=t1))
-        first = Solve(x, ca.vertcat(*rows), 2 * last - before, spread((speed, k), (force, m)), last, before, (0,) * k + (1,) * m)
+        first = Solve(x, ca.vertcat(*rows), 2 * last - before, scales.constant(size, k), last, before, (0,) * k + (1,) * m)
         y, y_last, y_before = memory(n + m, "y")
         v1, mu = V1 + h / 2 * y[:n], y[n:]
         rows = [M1 @ y[:n] - push1]
@@ -117,7 +117,7 @@ class Rattle(Method):
             rows[0] += G1.T @ mu
             rows.append(G1 @ v1 + s.role("rate", q=q1, t=t1))
         guess = ca.vertcat(x[k - n : k], lam)
-        second = Solve(y, ca.vertcat(*rows), guess, spread((speed, n), (force, m)), y_last, y_before, (0,) * n + (1,) * m)
+        second = Solve(y, ca.vertcat(*rows), guess, scales.constant(size, n), y_last, y_before, (0,) * n + (1,) * m)
         return _step(s, u, h, (first, second), q1, v1, (lam + mu) / 2, (V0, V1), (f0, f1), (q, q1))
 
     def _hamiltonian(self, s: Any) -> Step:
@@ -136,7 +136,7 @@ class Rattle(Method):
         push1 = f1 - s.damping(q1, V1, t1, P) - H_q(q1, P, t1, s.par)
         rows = [w - (V0 + V1) / 2, a - push0]
         p1 = P + h / 2 * push1
-        speed, push, force = scales.hamiltonian(s, h)
+        speed, rate = scales.velocity_and_rate(s, h)
         G = s.role("jacobian") if m else SX(0, n)
         solves: tuple[Solve, ...] = ()
         mu = SX(0, 1)
@@ -147,9 +147,10 @@ class Rattle(Method):
             G1 = s.role("jacobian", q=q1, t=t1)
             p1 -= h / 2 * (G1.T @ mu)
             row = G1 @ H_p(q1, p1, t1, s.par) + s.role("rate", q=q1, t=t1)
-            solves = (Solve(mu, row, lam, force, mu_last, mu_before, (0,) * m),)
+            velocity = scales.velocity_level(s, s.role("velocity"), h)
+            solves = (Solve(mu, row, lam, velocity, mu_last, mu_before, (0,) * m, "residual"),)
         first = Solve(
-            x, ca.vertcat(*rows), 2 * last - before, spread((speed, n), (push, n), (force, m)),
+            x, ca.vertcat(*rows), 2 * last - before, ca.vertcat(scales.constant(speed, n), scales.constant(rate, n)),
             last, before, (0,) * 2 * n + (1,) * m,
         )  # fmt: skip
         return _step(s, u, h, (first, *solves), q1, p1, (lam + mu) / 2, (V0, V1), (f0, f1), (q, q1))
@@ -216,9 +217,8 @@ class Shake(Method):
         solves: tuple[Solve, ...] = ()
         if m:
             v1 -= h / 2 * (Minv @ (s.role("jacobian", q=q1, t=t1).T @ lam))
-            scale = scales.mechanical(s, h)[1]
             g1 = s.expression("holonomic", q=q1, t=t1)
-            solves = (Solve(lam, g1, 2 * last - before, scale, last, before, (0,) * m),)
+            solves = (Solve(lam, g1, 2 * last - before, scales.position_level(s), last, before, (0,) * m, "residual"),)
         return Step(
             t=t, h=h, u=u, par=s.par,
             state={"q": q, "v": v, "lam": used},

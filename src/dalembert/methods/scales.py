@@ -1,8 +1,9 @@
-"""How large unknowns are: the sizes at which their round-off begins, for Newton's test.
+"""How large things are: the sizes at which round-off begins, for Newton's test.
 
-Accelerations of a step are defined to `eps |v| / h` by the velocities and to `eps |q| / h^2` by the positions, multipliers
-accordingly (an index-3 step defines them no better). The positions' part is taken with a small factor: it says where
-round-off may begin, not that digits may be given away before.
+Accelerations of a step are defined to `eps |v| / h` by the velocities and to `eps |q| / h^2` by the positions. The positions'
+part is taken with a small factor: it says where round-off may begin, not that digits may be given away before. Multipliers are
+not measured at all: an index-3 step defines them to `cond(G M^-1 G^T) eps |q| / h^2` only, while what they do to the
+accelerations, or to the constraint itself, is defined well.
 """
 
 from __future__ import annotations
@@ -21,33 +22,31 @@ def typical(x: Any) -> Any:
     return ca.norm_2(ca.densify(x)) / np.sqrt(x.numel()) if x.numel() else SX(0.0)
 
 
-def spread(*blocks: tuple[Any, int]) -> Any:
-    """A column made of blocks: each value repeated as often as given."""
-    return ca.vertcat(*(ca.repmat(SX(value), n, 1) if SX(value).is_scalar() else value for value, n in blocks if n))
+def constant(value: Any, n: int) -> Any:
+    """One size for n quantities."""
+    return ca.repmat(value, n, 1)
 
 
-def mechanical(s: Any, h: Any) -> tuple[Any, Any]:
-    """Sizes of the accelerations (one) and of the multipliers (each), `M a / |G_j|` and the round-off of `g_j` itself."""
-    acceleration = typical(s.v) / h + POSITIONS * typical(s.q) / h**2
-    if not s.m:
-        return acceleration, SX(0, 1)
-    G, mass = s.role("jacobian"), ca.densify(ca.diag(s.expression("mass")))
-    push = ca.fabs(G) @ mass / ca.sum2(G**2) * typical(s.v) / h
-    stiff = ca.fabs(G) @ ca.fabs(s.q) / (G**2 @ (1 / mass))  # what makes g_j change by |G_j| |q|, times h^2
-    return acceleration, push + 1e3 * POSITIONS * stiff / h**2
+def acceleration(s: Any, h: Any) -> Any:
+    """The size of the accelerations of a mechanical system."""
+    return typical(s.v) / h + POSITIONS * typical(s.q) / h**2
 
 
-def hamiltonian(s: Any, h: Any) -> tuple[Any, Any, Any]:
-    """Sizes of the velocities, of the rates of the momenta, and of the multipliers."""
+def velocity_and_rate(s: Any, h: Any) -> tuple[Any, Any]:
+    """The sizes of the velocities and of the rates of the momenta of a Hamiltonian system."""
     velocity = s.role("velocity")
     light = typical(ca.diag(ca.jacobian(velocity, s.p))) + 1e-300  # one over a typical mass
+    force = typical(ca.gradient(s.expression("hamiltonian"), s.q))
     speed = typical(velocity) + POSITIONS * typical(s.q) / h
-    rate = (
-        typical(s.p) / h
-        + POSITIONS * typical(s.q) / (h**2 * light)
-        + POSITIONS * typical(ca.gradient(s.expression("hamiltonian"), s.q))
-    )
-    if not s.m:
-        return speed, rate, SX(0, 1)
-    G = s.role("jacobian")
-    return speed, rate, rate * ca.sum2(ca.fabs(G)) / ca.sum2(G**2)
+    return speed, typical(s.p) / h + POSITIONS * (force + typical(s.q) / (h**2 * light))
+
+
+def position_level(s: Any) -> Any:
+    """The size of each position constraint, `|G_j| |q|`: g_j is rounded to eps times this."""
+    return ca.fabs(s.role("jacobian")) @ ca.fabs(s.q)
+
+
+def velocity_level(s: Any, velocity: Any, h: Any) -> Any:
+    """The size of each velocity constraint, `|G_j| |v|`; for a system at rest that of the motion in one step."""
+    G = ca.fabs(s.role("jacobian"))
+    return G @ ca.fabs(velocity) + POSITIONS * position_level(s) / h

@@ -15,10 +15,11 @@ class Solve:
     """One implicit system `residual(unknowns) = 0` of a step.
 
     `guess` is the first iterate; it may use `last` and `before`, the solutions of the last two steps.
-    `scale` is the size of each unknown at which `scale * eps` is round-off: for the multipliers of an index-3 step
-    that is about `|q| / h^2`. An unknown's weight in Newton's test is its own size plus its scale.
     `levels` orders the elimination: all unknowns of level 0 are eliminated before those of level 1 (multipliers go
     last, since their diagonal is zero). Row i of the residual is the natural equation for unknown i.
+    `measure` says what Newton's test looks at: the changes of the unknowns of level 0, each relative to its own size
+    plus its `scale`; or, where multipliers are the only unknowns, the `"residual"`, each row relative to its `scale`.
+    `scale * eps` is round-off in either case.
     """
 
     unknowns: Any
@@ -28,6 +29,7 @@ class Solve:
     last: Any
     before: Any
     levels: tuple[int, ...]
+    measure: str = "unknowns"
 
 
 @dataclass(frozen=True)
