@@ -28,18 +28,19 @@ typedef struct {
         guess##k(in, begin, 0, 0, 0);                                                                                 \
         in[at] = xk;                                                                                                  \
         factor##k(in, factors, 0, 0, 0);                                                                              \
-        long count = 0;                                                                                               \
+        long count = 1;                                                                                               \
         int done = 0;                                                                                                 \
-        while (!done) {                                                                                               \
+        update##k(now, next, 0, 0, 0);                                                                                \
+        if (size <= rule->tolerance) done = 1;                                                                        \
+        else if (size > rule->refresh) factor##k(in, factors, 0, 0, 0);                                               \
+        while (!done && count < rule->max_iterations) {                                                               \
             count++;                                                                                                  \
-            update##k(now, next, 0, 0, 0);                                                                            \
-            double ratio = count > 1 ? size / previous : 1.0;                                                         \
-            if (!(size < 1e300)) break;                                                                               \
-            if (size * (ratio < 1.0 ? ratio : 1.0) <= rule->tolerance) done = 1;                                      \
-            else if (count > 1 && ratio > rule->stagnation && size <= rule->floor) done = 1;                          \
-            else if (count >= rule->max_iterations) break;                                                            \
-            else if ((count > 1 ? ratio : size) > rule->refresh) factor##k(in, factors, 0, 0, 0);                     \
             previous = size;                                                                                          \
+            update##k(now, next, 0, 0, 0);                                                                            \
+            if (size * size <= rule->tolerance * previous || size <= rule->tolerance) done = 1;                       \
+            else if (!(size < 1e300)) break;                                                                          \
+            else if (size > rule->stagnation * previous && size <= rule->floor) done = 1;                             \
+            else if (size > rule->refresh * previous) factor##k(in, factors, 0, 0, 0);                                \
         }                                                                                                             \
         if (!done) {                                                                                                  \
             outcome->steps = i; outcome->failed = k; outcome->size = size;                                            \

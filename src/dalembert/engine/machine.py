@@ -92,20 +92,20 @@ class VirtualMachine:
         self._keep: list[Any] = []
         for k, stage in enumerate(p.stages):
             scale, size, known = np.zeros(stage.n_scale), np.zeros(1), [*common, *x[:k]]
-            guess = self._bind(stage.guess, [*known, last[k], before[k]], [x[k]])
             weigh = self._bind(stage.weigh, known, [scale])
-            factor, update = self._linear_solver(stage, x[k], known, scale, size)
-            self.solves.append((guess, factor, update, _view(size), weigh))
+            begin, factor, update = self._linear_solver(stage, x[k], known, [last[k], before[k]], scale, size)
+            self.solves.append((begin, factor, update, _view(size), weigh))
         self.finish = self._bind(p.finish, [*common, *x], [self.next, self.lam, self.work, self.check])
 
     def _linear_solver(
-        self, stage: Stage, x: np.ndarray, known: list[np.ndarray], scale: np.ndarray, size: np.ndarray
-    ) -> tuple[Any, Any]:
-        """The two halves of an iteration: take the Jacobian at `x`; change `x` and write the size of the change."""
+        self, stage: Stage, x: np.ndarray, known: list[np.ndarray], history: list[np.ndarray], scale: np.ndarray, size: np.ndarray
+    ) -> tuple[Any, Any, Any]:
+        """The parts of an iteration: guess `x` and take the Jacobian there; take it at `x`; change `x` and write the size."""
         constants = np.zeros(stage.constants)
+        begin = self._bind(stage.begin, [*known, *history], [x, constants])
         factor = self._bind(stage.factor, [*known, x], [constants])
         # x_i is read before its new value, which depends on it, is written: both may share one place
-        return factor, self._bind(stage.update, [x, scale, constants], [x, size])
+        return begin, factor, self._bind(stage.update, [x, scale, constants], [x, size])
 
     def _bind(self, function: Any, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> Any:
         buffer, evaluate = function.buffer()
@@ -138,23 +138,27 @@ class VirtualMachine:
         """
         self.state[:], self.par[:], self.h[0] = memory.state, memory.par, h
         self.last[:], self.before[:] = memory.last, memory.before
-        t, iterate, solves, finish = _view(self.t), rule.iterate, self.solves, self.finish
-        check, iterations, worst, row = _view(self.check), 0, 0.0, 0
-        varying = len(inputs) > 1
         if inputs.size:
             self.u[:] = inputs[0]
-        done, failed, size = steps, -1, 0.0
-        for i in range(steps):
-            k = first + i
+        varying = len(inputs) > 1
+        # everything the loop touches as a local name: at a microsecond a step, looking things up costs
+        state, after, x, last, before = self.state, self.next, self.x, self.last, self.before
+        t, check, work, finish = _view(self.t), _view(self.check), _view(self.work), self.finish
+        states, lam, lams, works = out.state, self.lam, out.lam, _view(out.work)
+        solves = [(begin, rule.bind(update, size, factor)) for begin, factor, update, size, _ in self.solves]
+        weighs = [weigh for *_, weigh in self.solves]
+        iterations, worst, row, failed, size = 0, 0.0, 0, -1, 0.0
+        done, supplied, dissipated = steps, 0.0, 0.0
+        for k in range(first, first + steps):
             t[0] = t0 + k * h
             if varying:
-                self.u[:] = inputs[i]
-            for number, (guess, factor, update, view, weigh) in enumerate(solves):
-                if k % WEIGH_EVERY == 0 or i == 0:
-                    weigh()
-                guess()
-                factor()
-                count, size = iterate(update, view, factor)
+                self.u[:] = inputs[k - first]
+            weigh = k % WEIGH_EVERY == 0 or k == first
+            for number, (begin, iterate) in enumerate(solves):
+                if weigh:
+                    weighs[number]()
+                begin()
+                count, size = iterate()
                 if count < 0:
                     failed = number
                     break
@@ -166,21 +170,27 @@ class VirtualMachine:
                 if not check[0] < 1e300:
                     failed, size = len(solves), math.nan
             if failed >= 0:
-                done = i
+                done = k - first
                 break
-            self.before[:] = self.last
-            self.last[:] = self.x
-            self.state[:] = self.next
+            before[:] = last
+            last[:] = x
+            state[:] = after
+            supplied += work[0]
+            dissipated += work[1]
             if (k + 1) % save_every == 0:
-                out.state[row] = self.next
-                out.lam[row] = self.lam
-                out.work[row] += self.work
+                states[row] = after
+                if lam.size:
+                    lams[row] = lam
+                works[row, 0] += supplied
+                works[row, 1] += dissipated
                 if out.unknowns is not None:
-                    out.unknowns[row] = self.x
+                    out.unknowns[row] = x
                 row += 1
-            else:
-                out.work[row] += self.work
-        memory.state[:], memory.last[:], memory.before[:] = self.state, self.last, self.before
+                supplied = dissipated = 0.0
+        if supplied or dissipated:
+            works[row, 0] += supplied
+            works[row, 1] += dissipated
+        memory.state[:], memory.last[:], memory.before[:] = state, last, before
         return Outcome(done, iterations, worst, failed, size if failed >= 0 else 0.0)
 
 
@@ -194,8 +204,8 @@ class Pivoted(VirtualMachine):
     name = "pivoted"
 
     def _linear_solver(
-        self, stage: Stage, x: np.ndarray, known: list[np.ndarray], scale: np.ndarray, size: np.ndarray
-    ) -> tuple[Any, Any]:
+        self, stage: Stage, x: np.ndarray, known: list[np.ndarray], history: list[np.ndarray], scale: np.ndarray, size: np.ndarray
+    ) -> tuple[Any, Any, Any]:
         self.matrices = getattr(self, "matrices", [])
         self.matrices.append(None)
         index = len(self.matrices) - 1
@@ -213,7 +223,7 @@ class Pivoted(VirtualMachine):
                     seen = list(stage.seen)
                     size[0] = np.linalg.norm(change[seen] / (np.abs(x[seen]) + scale + TINY)) + 0.0 * change.sum()
 
-        return lambda: None, update
+        return self._bind(stage.guess, [*known, *history], [x]), lambda: None, update
 
 
 def solve_pivoted(matrix: Any, b: np.ndarray) -> np.ndarray:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -15,7 +14,7 @@ class Rule:
 
     An update's size is the Euclidean norm of the changes, each relative to its weight.
     The iteration is done when the *next*
-    update, estimated from the last two as `size * size / previous size`, is below `tolerance`: it ends at round-off
+    update, estimated from the last two as `size * size / previous`, is below `tolerance`: it ends at round-off
     without an iteration spent on proving it (Hairer, Wanner II, sec. IV.8; Hilden 2009, algorithm 2.1). Where updates stop
     shrinking (by `stagnation`) below `floor`, the iteration has reached the round-off of the residual and is done as well.
     Where they shrink by less than `refresh`, or the first one is larger than `refresh` itself, the Jacobian is taken anew.
@@ -27,23 +26,36 @@ class Rule:
     stagnation: float = 0.5
     floor: float = 1e-9
 
-    def iterate(self, update: Callable[[], object], sizes: Sequence[float], factor: Callable[[], object]) -> tuple[int, float]:
-        """Call `update` (which changes the iterate and writes `sizes[0]`) until done: iterations and last size.
+    def bind(
+        self, update: Callable[[], object], sizes: Sequence[float], factor: Callable[[], object]
+    ) -> Callable[[], tuple[int, float]]:
+        """The iteration as a function of no arguments: iterations and last size.
 
-        A negative number of iterations means failure. The compiled loop repeats this rule word by word.
+        `update` changes the iterate and writes the size to `sizes[0]`; `factor` takes the Jacobian at the iterate. A negative
+        number of iterations means failure. The compiled loop repeats this rule word by word.
         """
-        previous, size = 1.0, math.inf
-        for k in range(1, self.max_iterations + 1):
+        tolerance, refresh, stagnation, floor = self.tolerance, self.refresh, self.stagnation, self.floor
+        last = self.max_iterations
+
+        def iterate() -> tuple[int, float]:
             update()
             size = sizes[0]
-            if not size < 1e300:  # also catches nan
-                return -k, size
-            ratio = size / previous if k > 1 else 1.0
-            if size * min(ratio, 1.0) <= self.tolerance:
-                return k, size
-            if k > 1 and ratio > self.stagnation and size <= self.floor:
-                return k, size
-            if (ratio if k > 1 else size) > self.refresh:
+            if size <= tolerance:
+                return 1, size
+            if size > refresh:
                 factor()
-            previous = size
-        return -self.max_iterations, size
+            for k in range(2, last + 1):
+                previous = size
+                update()
+                size = sizes[0]
+                if size * size <= tolerance * previous or size <= tolerance:
+                    return k, size
+                if not size < 1e300:  # also catches nan
+                    return -k, size
+                if size > stagnation * previous and size <= floor:
+                    return k, size
+                if size > refresh * previous:
+                    factor()
+            return -last, size
+
+        return iterate

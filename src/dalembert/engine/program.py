@@ -5,6 +5,7 @@ For each solve of a step
     factor(state, t, h, u, par, earlier unknowns, x) -> constants
     update(x, scale, constants) -> next iterate, size of the update
     weigh(state, t, h, u, par, earlier unknowns) -> scale        (only every WEIGH_EVERY steps)
+    begin = guess, then factor at the guess
 and at the end
     finish(state, t, h, u, par, all unknowns) -> next state, multipliers, work, sum of squares (nan where anything is).
 
@@ -38,6 +39,7 @@ class Stage:
     guess: ca.Function
     factor: ca.Function
     update: ca.Function
+    begin: ca.Function  # guess and factor in one call, for the virtual machine
     weigh: ca.Function
     seen: tuple[int, ...] | None  # the unknowns that are measured; None for the residual
     residual: ca.Function  # (x, everything) -> residual, Jacobian; for the pivoted solver
@@ -94,12 +96,16 @@ class Program:
         else:
             seen = [i for i, level in enumerate(solve.levels) if level == 0]
             size = ca.norm_2(change[seen] / (ca.fabs(x - change)[seen] + scale + TINY))
-        outputs, symbols, constants = _split(ca.cse([x - change, size]), [x, scale])
+        outputs, symbols, constants = _split(_shared([x - change, size]), [x, scale])
+        guess = ca.Function(f"guess{k}", [*inputs, solve.last, solve.before], [ca.densify(solve.guess)])
+        factor = ca.Function(f"factor{k}", [*inputs, at], _shared([constants]))
+        first = guess(*inputs, solve.last, solve.before)
         return Stage(
             n=n,
             seen=None if solve.measure == "residual" else tuple(i for i, level in enumerate(solve.levels) if level == 0),
-            guess=ca.Function(f"guess{k}", [*inputs, solve.last, solve.before], [ca.densify(solve.guess)]),
-            factor=ca.Function(f"factor{k}", [*inputs, at], [ca.cse(constants)]),
+            guess=guess,
+            factor=factor,
+            begin=ca.Function(f"begin{k}", [*inputs, solve.last, solve.before], [first, factor(*inputs, first)]),
             update=ca.Function(f"update{k}", [x, scale, symbols], outputs),
             weigh=ca.Function(f"weigh{k}", inputs, [ca.densify(solve.scale)]),
             residual=ca.Function(f"residual{k}", [x, *inputs], [ca.densify(solve.residual), J]),
@@ -123,12 +129,17 @@ class Program:
         return Program(self.step, tuple(elimination.numeric_order(m) for m in matrices))
 
 
+def _shared(expressions: list[Any]) -> list[Any]:
+    """Common sub-expressions taken together, where that does not take longer than it can save."""
+    return ca.cse(expressions) if ca.n_nodes(ca.veccat(*expressions)) < 20_000 else expressions  # type: ignore[no-any-return]
+
+
 def _split(outputs: list[Any], varying: list[Any]) -> tuple[list[Any], Any, Any]:
     """Take out the sub-expressions that do not depend on `varying`: outputs, symbols for them, their values."""
-    own = ca.veccat(*varying)
+    own = {s.element_hash() for s in ca.veccat(*varying).elements()}
 
     def fixed(expressions: list[Any]) -> list[Any]:
-        return [s for s in ca.symvar(ca.veccat(*expressions)) if not ca.depends_on(own, s)]
+        return [s for s in ca.symvar(ca.veccat(*expressions)) if s.element_hash() not in own]
 
     new, symbols, values = ca.extract_parametric(outputs, ca.veccat(*fixed(outputs)), {"prefix": "c_"})
     taken = {s.name() for s in symbols}

@@ -47,9 +47,9 @@ class _Constrained(System):
         if holonomic is not None:
             g = column("holonomic", self._trace("holonomic", holonomic, ("q", "t", "invariants"), extra))
             self._finite(g, "holonomic")
-            G = ca.jacobian(g, self.q)
+            acting = set(ca.jacobian(g, self.q).sparsity().row())
             for i in range(g.numel()):
-                if G[i, :].nnz() == 0:
+                if i not in acting:
                     raise ModelError(f"holonomic constraint {i + 1} does not depend on q")
             if g.numel():
                 self._define("holonomic", ca.densify(g))
