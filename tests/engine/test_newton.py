@@ -17,7 +17,7 @@ def play(rule, sizes):
     def factor():
         refreshed[0] += 1
 
-    return rule.bind(update, cell, factor)()[0], refreshed[0]
+    return rule.bind(update, cell, factor)(), refreshed[0]
 
 
 def test_it_stops_when_the_next_update_would_be_round_off():

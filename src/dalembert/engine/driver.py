@@ -170,7 +170,6 @@ def integrate(
         "steps": loop.done,
         "iterations": loop.iterations,
         "iterations_per_step": loop.iterations / max(1, loop.done),
-        "largest_last_update": loop.worst,
         "pivoted_steps": loop.rescued,
         "engine": loop.runner.name if loop.runner else "none",
         "seconds": seconds,
@@ -187,7 +186,7 @@ class _Loop:
         self.engine, self.memory, self.grid, self.inputs = engine, memory, grid, inputs
         self.rule, self.compile, self.run, self.explain = rule, compile, run, explain
         self.done = self.iterations = self.rescued = 0
-        self.worst, self.recent = 0.0, 0
+        self.recent = 0
         self.runner = engine.runner(compile, grid.steps) if grid.steps else None
 
     def advance(self, steps: int, h: float, out: Records, save_every: int, bar: _Progress, on_chunk: Any) -> None:
@@ -231,7 +230,6 @@ class _Loop:
     def _count(self, outcome: Outcome, save_every: int) -> None:
         self.done += outcome.steps
         self.iterations += outcome.iterations
-        self.worst = max(self.worst, outcome.worst)
         self.run.rows = min(self.done // self.grid.save_every, len(self.run.records.state))
 
     def _rescue(self, h: float, out: Records, save_every: int, failure: Outcome) -> None:

@@ -9,7 +9,7 @@ typedef struct {
 
 typedef struct {
     long steps, iterations, failed;
-    double worst, size;
+    double size;
 } da_outcome;
 
 #define DA_SOLVE(k)                                                                                                   \
@@ -47,7 +47,6 @@ typedef struct {
             return;                                                                                                   \
         }                                                                                                             \
         outcome->iterations += count;                                                                                 \
-        if (size > outcome->worst) outcome->worst = size;                                                             \
     }
 
 DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state, double *last, double *before,

@@ -57,14 +57,13 @@ class Records:
 
 @dataclass
 class Outcome:
-    """What a call of `run` did: steps completed, Newton iterations, the largest last update, and which solve failed.
+    """What a call of `run` did: steps completed, Newton iterations, which solve failed and with which last update.
 
     `failed` is -1 where all went well, and the number of solves where the next state was not finite.
     """
 
     steps: int
     iterations: int
-    worst: float
     failed: int = -1
     size: float = 0.0
 
@@ -81,13 +80,15 @@ class VirtualMachine:
 
     def __init__(self, program: Program) -> None:
         self.program = p = program
-        self.state = np.zeros(p.n_state)
+        # state, last and before lie side by side, as do their values after the step: one copy moves both
+        self.now, self.after = np.zeros(p.n_state + 2 * p.n_unknowns), np.zeros(p.n_state + p.n_unknowns)
+        self.state, self.last, self.before = np.split(self.now, [p.n_state, p.n_state + p.n_unknowns])
+        self.next, self.x = np.split(self.after, [p.n_state])
         self.t, self.h = np.zeros(1), np.zeros(1)
         self.u, self.par = np.zeros(p.n_u), np.zeros(p.step.par.numel())
         common = [self.state, self.t, self.h, self.u, self.par]
-        self.x, self.last, self.before = np.zeros((3, p.n_unknowns))
         x, last, before = (np.split(a, p.cuts) for a in (self.x, self.last, self.before))
-        self.next, self.lam, self.work, self.check = np.zeros(p.n_state), np.zeros(p.n_lam), np.zeros(2), np.zeros(1)
+        self.lam, self.work, self.check = np.zeros(p.n_lam), np.zeros(2), np.zeros(1)
         self.solves = []
         self._keep: list[Any] = []
         for k, stage in enumerate(p.stages):
@@ -141,57 +142,49 @@ class VirtualMachine:
         if inputs.size:
             self.u[:] = inputs[0]
         varying = len(inputs) > 1
-        # everything the loop touches as a local name: at a microsecond a step, looking things up costs
-        state, after, x, last, before = self.state, self.next, self.x, self.last, self.before
+        # everything the loop touches as a local name: at a few microseconds a step, looking things up costs
+        cut = self.program.n_state + self.program.n_unknowns
+        before, last, now, after = _view(self.before), _view(self.last), _view(self.now)[:cut], _view(self.after)
         t, check, work, finish = _view(self.t), _view(self.check), _view(self.work), self.finish
-        states, lam, lams, works = out.state, self.lam, out.lam, _view(out.work)
+        states, lams, works, working = out.state, out.lam, _view(out.work), self.program.working
         solves = [(begin, rule.bind(update, size, factor)) for begin, factor, update, size, _ in self.solves]
         weighs = [weigh for *_, weigh in self.solves]
-        iterations, worst, row, failed, size = 0, 0.0, 0, -1, 0.0
-        done, supplied, dissipated = steps, 0.0, 0.0
+        iterations, row, failed, done = 0, 0, -1, steps
         for k in range(first, first + steps):
             t[0] = t0 + k * h
             if varying:
                 self.u[:] = inputs[k - first]
             weigh = k % WEIGH_EVERY == 0 or k == first
-            for number, (begin, iterate) in enumerate(solves):
+            for begin, iterate in solves:
                 if weigh:
-                    weighs[number]()
+                    weighs[solves.index((begin, iterate))]()
                 begin()
-                count, size = iterate()
+                count = iterate()
                 if count < 0:
-                    failed = number
+                    failed = solves.index((begin, iterate))
                     break
                 iterations += count
-                if size > worst:
-                    worst = size
             if failed < 0:
                 finish()
                 if not check[0] < 1e300:
-                    failed, size = len(solves), math.nan
+                    failed = len(solves)
             if failed >= 0:
                 done = k - first
                 break
             before[:] = last
-            last[:] = x
-            state[:] = after
-            supplied += work[0]
-            dissipated += work[1]
+            now[:] = after
+            if working:
+                works[row, 0] += work[0]
+                works[row, 1] += work[1]
             if (k + 1) % save_every == 0:
-                states[row] = after
-                if lam.size:
-                    lams[row] = lam
-                works[row, 0] += supplied
-                works[row, 1] += dissipated
+                states[row] = self.next
+                lams[row] = self.lam
                 if out.unknowns is not None:
-                    out.unknowns[row] = x
+                    out.unknowns[row] = self.x
                 row += 1
-                supplied = dissipated = 0.0
-        if supplied or dissipated:
-            works[row, 0] += supplied
-            works[row, 1] += dissipated
-        memory.state[:], memory.last[:], memory.before[:] = state, last, before
-        return Outcome(done, iterations, worst, failed, size if failed >= 0 else 0.0)
+        memory.state[:], memory.last[:], memory.before[:] = self.state, self.last, self.before
+        size = 0.0 if failed < 0 else math.nan if failed == len(solves) else float(self.solves[failed][3][0])
+        return Outcome(done, iterations, failed, size)
 
 
 class Pivoted(VirtualMachine):

@@ -23,7 +23,7 @@ class _Rule(ctypes.Structure):
 
 
 class _Outcome(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_long) for n in ("steps", "iterations", "failed")] + [(n, ctypes.c_double) for n in ("worst", "size")]
+    _fields_ = [(n, ctypes.c_long) for n in ("steps", "iterations", "failed")] + [("size", ctypes.c_double)]
 
 
 def source(program: Program) -> str:
@@ -92,13 +92,13 @@ class Native:
         """Advance by `steps` steps in one native call; see `VirtualMachine.run`."""
         inputs = np.ascontiguousarray(inputs)
         c_rule = _Rule(rule.tolerance, rule.refresh, rule.stagnation, rule.floor, rule.max_iterations)
-        outcome = _Outcome(0, 0, -1, 0.0, 0.0)
+        outcome = _Outcome(0, 0, -1, 0.0)
         self._run(
             steps, first, t0, h, _pointer(memory.state), _pointer(memory.last), _pointer(memory.before), _pointer(memory.par),
             _pointer(inputs), int(len(inputs) > 1), save_every, _pointer(out.state), _pointer(out.lam),
             _pointer(out.work), _pointer(out.unknowns), c_rule, outcome,
         )  # fmt: skip
-        return Outcome(outcome.steps, outcome.iterations, outcome.worst, outcome.failed, outcome.size)
+        return Outcome(outcome.steps, outcome.iterations, outcome.failed, outcome.size)
 
 
 def _pointer(array: Any) -> Any:

@@ -26,22 +26,20 @@ class Rule:
     stagnation: float = 0.5
     floor: float = 1e-9
 
-    def bind(
-        self, update: Callable[[], object], sizes: Sequence[float], factor: Callable[[], object]
-    ) -> Callable[[], tuple[int, float]]:
-        """The iteration as a function of no arguments: iterations and last size.
+    def bind(self, update: Callable[[], object], sizes: Sequence[float], factor: Callable[[], object]) -> Callable[[], int]:
+        """The iteration as a function of no arguments that returns the number of iterations, negative for failure.
 
-        `update` changes the iterate and writes the size to `sizes[0]`; `factor` takes the Jacobian at the iterate. A negative
-        number of iterations means failure. The compiled loop repeats this rule word by word.
+        `update` changes the iterate and writes the size to `sizes[0]`; `factor` takes the Jacobian at the iterate. The
+        compiled loop repeats this rule word by word.
         """
         tolerance, refresh, stagnation, floor = self.tolerance, self.refresh, self.stagnation, self.floor
         last = self.max_iterations
 
-        def iterate() -> tuple[int, float]:
+        def iterate() -> int:
             update()
             size = sizes[0]
             if size <= tolerance:
-                return 1, size
+                return 1
             if size > refresh:
                 factor()
             for k in range(2, last + 1):
@@ -49,13 +47,13 @@ class Rule:
                 update()
                 size = sizes[0]
                 if size * size <= tolerance * previous or size <= tolerance:
-                    return k, size
+                    return k
                 if not size < 1e300:  # also catches nan
-                    return -k, size
+                    return -k
                 if size > stagnation * previous and size <= floor:
-                    return k, size
+                    return k
                 if size > refresh * previous:
                     factor()
-            return -last, size
+            return -last
 
         return iterate

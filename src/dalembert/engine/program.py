@@ -79,6 +79,7 @@ class Program:
         self.n_unknowns = sum(sizes)
         self.cuts = np.cumsum(sizes)[:-1].tolist()  # where a vector of all unknowns falls into solves
         work = ca.vertcat(step.work["supplied"], step.work["dissipated"])
+        self.working = ca.sparsify(SX(work)).nnz() > 0
         after = ca.vertcat(*step.next.values())
         outputs = [after, step.lam, work, ca.sumsqr(after)]
         self.finish = ca.Function("finish", [*self.common, *known], [ca.densify(x) for x in outputs])

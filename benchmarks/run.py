@@ -1,0 +1,191 @@
+"""Microseconds per step of every method in every way of running, beside hand-written C: `python benchmarks/run.py`.
+
+All numbers of a table come from one run on one machine; where two are compared they are taken in turns, and each is the best of
+several. Machines are noisy: read the ratios, not the microseconds. `--quick` skips the long chains.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+HERE = Path(__file__).parent
+console = Console(width=130)
+
+
+def reference() -> ctypes.CDLL:
+    """The hand-written loops, compiled with -O3 for this machine."""
+    from dalembert.engine import compiler
+
+    command = compiler.find()
+    if command is None:
+        sys.exit("the benchmark compares with C and needs a compiler: install gcc or clang, or pip install 'dalembert[compiler]'")
+    target = Path(tempfile.mkdtemp()) / "reference.so"
+    subprocess.run([*command, "-O3", "-fPIC", "-shared", str(HERE / "reference.c"), "-o", str(target), "-lm"], check=True)
+    library = ctypes.CDLL(str(target))
+    library.four_particles.restype = library.double_pendulum.restype = ctypes.c_long
+    return library
+
+
+def pointer(array: np.ndarray) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def time_four_particles(library: ctypes.CDLL, steps: int) -> float:
+    mass, K = np.array([1, 3, 2.3, 1.7]), np.array([100.0, 1000.0])
+    q = np.array([0, 0, 0, 1, 0, 0, 0, 1, 0, 1, 1, 0.0])
+    v = np.zeros(12)
+    v[11] = 2 / 1.7
+    begun = time.perf_counter()
+    done = library.four_particles(
+        ctypes.c_long(steps), ctypes.c_double(0.01), pointer(mass), pointer(K), pointer(q), pointer(v), ctypes.c_double(8.9e-16)
+    )
+    assert done > 0
+    return (time.perf_counter() - begun) / steps
+
+
+def time_double_pendulum(library: ctypes.CDLL, steps: int) -> float:
+    mass, length = np.array([3.0, 1.0]), np.array([1.0, 1.0])
+    q, v = np.array([1, 0, 2, 0.0]), np.zeros(4)
+    begun = time.perf_counter()
+    done = library.double_pendulum(
+        ctypes.c_long(steps), ctypes.c_double(0.01), pointer(mass), pointer(length), ctypes.c_double(9.81), pointer(q), pointer(v),
+        ctypes.c_double(1e-12),
+    )  # fmt: skip
+    assert done > 0
+    return (time.perf_counter() - begun) / steps
+
+
+def per_step(system, method, steps: int, compile: bool, h: float = 0.01, **options) -> float:
+    import dalembert as da
+
+    sol = da.simulate(system, method, t_end=steps * h, step=h, compile=compile, save_every=steps, **options)
+    return sol.stats["seconds"] / steps
+
+
+def against_c(repeat: int) -> None:
+    import dalembert as da
+
+    library = reference()
+    table = Table(title="against hand-written C, h = 0.01 (time per step, best of several, taken in turns)")
+    for column in ("system and method", "way", "us / step", "ratio to C"):
+        table.add_column(column, justify="right" if "/" in column or "ratio" in column else "left")
+    four, double = da.catalog.four_particles(), da.catalog.double_pendulum()
+    cases = (
+        ("four particles, energy-momentum, to round-off", four, "energy-momentum", time_four_particles, 50_000, {}),
+        ("double pendulum, rattle, tolerance 1e-12", double, "rattle", time_double_pendulum, 500_000, {"tolerance": 1e-12}),
+        ("double pendulum, rattle, to round-off", double, "rattle", time_double_pendulum, 500_000, {}),
+    )
+    for title, system, method, hand, steps, options in cases:
+        best = dict.fromkeys(("hand-written C", "compiled", "virtual machine"), np.inf)
+        for _ in range(repeat):
+            best["hand-written C"] = min(best["hand-written C"], hand(library, steps))
+            best["compiled"] = min(best["compiled"], per_step(system, method, steps, True, **options))
+            best["virtual machine"] = min(best["virtual machine"], per_step(system, method, steps // 25, False, **options))
+        for way, seconds in best.items():
+            table.add_row(title, way, f"{seconds * 1e6:.3f}", f"{seconds / best['hand-written C']:.2f}")
+        table.add_section()
+    console.print(table)
+
+
+def every_method(repeat: int) -> None:
+    import dalembert as da
+
+    variants = [row.method() for row in da.list_methods()]
+    variants += [da.methods.EnergyMomentum(gradient=g) for g in ("gonzalez", "mean-value", "itoh-abe")]
+    table = Table(title="every method (us per step, h = 0.01; gradient: reverse sweep through 1000 steps)")
+    for column in (
+        "method",
+        "system",
+        "compiled",
+        "virtual machine",
+        "iterations / step",
+        "set-up, s",
+        "compile, s",
+        "gradient, s",
+    ):
+        table.add_column(column, justify="left" if column in ("method", "system") else "right")
+    makers = (da.catalog.double_pendulum, da.catalog.four_particles, da.catalog.four_particles_damped)
+    for make in makers:
+        for method in variants:
+            system = make()
+            begun = time.perf_counter()
+            try:
+                sol = da.simulate(system, method, t_end=0.02, step=0.01, compile=False)
+            except da.MethodError:
+                continue
+            setup = time.perf_counter() - begun
+            begun = time.perf_counter()
+            da.simulate(system, method, t_end=0.02, step=0.01, compile=True)
+            compiling = time.perf_counter() - begun
+            native = min(per_step(system, method, 20_000, True) for _ in range(repeat))
+            machine = min(per_step(system, method, 1000, False) for _ in range(repeat))
+            sol = da.simulate(system, method, t_end=10.0, step=0.01)
+            da.sensitivity(system, method, t_end=0.02, step=0.01).gradient(lambda q: q[0])
+            run = da.sensitivity(system, method, t_end=2.0, step=0.002)
+            begun = time.perf_counter()
+            run.gradient(lambda q: q[0])
+            gradient = time.perf_counter() - begun
+            table.add_row(
+                str(method), system.name, f"{native * 1e6:.3f}", f"{machine * 1e6:.1f}",
+                f"{sol.stats['iterations_per_step']:.2f}", f"{setup:.3f}", f"{compiling:.2f}", f"{gradient:.3f}",
+            )  # fmt: skip
+        table.add_section()
+    console.print(table)
+
+
+def chain(sizes: list[int], repeat: int) -> None:
+    import dalembert as da
+
+    table = Table(title="chain of n links, rattle, h = 0.001, virtual machine")
+    for column in ("n", "set-up, s", "us / link and step", "ratio to the least"):
+        table.add_column(column, justify="right")
+    rows = []
+    for n in sizes:
+        begun = time.perf_counter()
+        system = da.catalog.chain(n)
+        da.simulate(system, "rattle", t_end=0.002, step=0.001, compile=False)
+        setup = time.perf_counter() - begun
+        steps = max(64, 30_000 // n)
+        cost = min(per_step(system, "rattle", steps, False, h=0.001) for _ in range(repeat)) / n
+        rows.append((n, setup, cost))
+    least = min(cost for *_, cost in rows)
+    for n, setup, cost in rows:
+        table.add_row(str(n), f"{setup:.2f}", f"{cost * 1e6:.3f}", f"{cost / least:.2f}")
+    console.print(table)
+
+
+def import_time(repeat: int) -> None:
+    code = "import time; t = time.perf_counter(); import dalembert; print(time.perf_counter() - t)"
+    best = min(
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+        for _ in range(repeat)
+    )
+    console.print(f"import dalembert: {best:.2f} s\n")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="fewer repetitions, no chain of more than 1000 links")
+    quick = parser.parse_args().quick
+    repeat = 3 if quick else 7
+    with tempfile.TemporaryDirectory() as cache:
+        os.environ["DALEMBERT_CACHE"] = cache  # so that compile times are those of a first run
+        import_time(repeat)
+        against_c(repeat)
+        every_method(repeat)
+        chain([10, 100, 1000] if quick else [10, 100, 1000, 10_000], repeat)
+
+
+if __name__ == "__main__":
+    main()
