@@ -59,8 +59,8 @@ def time_double_pendulum(library: ctypes.CDLL, steps: int) -> float:
     q, v = np.array([1, 0, 2, 0.0]), np.zeros(4)
     begun = time.perf_counter()
     done = library.double_pendulum(
-        ctypes.c_long(steps), ctypes.c_double(0.01), pointer(mass), pointer(length), ctypes.c_double(9.81), pointer(q), pointer(v),
-        ctypes.c_double(1e-12),
+        ctypes.c_long(steps), ctypes.c_double(0.01), pointer(mass), pointer(length), ctypes.c_double(9.81), pointer(q),
+        pointer(v), ctypes.c_double(1e-12),
     )  # fmt: skip
     assert done > 0
     return (time.perf_counter() - begun) / steps

@@ -18,6 +18,7 @@ STYLE: dict[str, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.titlesize": "medium",
+    "axes.titlelocation": "left",
     "font.size": 9,
     "legend.frameon": False,
     "legend.fontsize": "small",
@@ -79,9 +80,7 @@ def motion(sol: Solution, ax: Any = None) -> Any:
 
 
 def _legend(ax: Any, columns: int) -> None:
-    """A legend above the axes, at the right, where it hides no curve; the title makes room at the left."""
-    ax.set_title(ax.get_title(), loc="left")
-    ax.set_title("", loc="center")
+    """A legend above the axes, at the right, where it hides no curve."""
     ax.legend(ncols=columns, loc="lower right", bbox_to_anchor=(1.0, 0.98), borderaxespad=0.0)
 
 
@@ -106,8 +105,8 @@ def energy_error(sol: Solution, ax: Any = None) -> Any:
     driven = np.any(sol.supplied) or np.any(sol.dissipated)
     values = np.cumsum(sol.power_balance) if driven else sol.energy[1:] - sol.energy[0]
     _magnitude(ax, sol.t[1:], values, "total")
-    label = "power balance, added up" if driven else "energy, less its first value"
-    ax.set(xlabel="time", ylabel=f"|{'sum of residuals' if driven else 'H - H(0)'}|", title=f"error of the {label}")
+    title, label = ("power balance, residuals added up", "|sum|") if driven else ("error of the energy", "|H - H(0)|")
+    ax.set(xlabel="time", ylabel=label, title=title)
     return ax
 
 

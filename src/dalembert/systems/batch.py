@@ -7,6 +7,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+BLOCK = 128
+
 
 def batch(function: ca.Function, arguments: list[Any], count: int) -> list[np.ndarray]:
     """Outputs of a function for `count` points, one row each (the nonzeros of a sparse output).
@@ -16,17 +18,17 @@ def batch(function: ca.Function, arguments: list[Any], count: int) -> list[np.nd
     arrays = [np.asarray(a, dtype=float) for a in arguments]
     arrays = [np.ascontiguousarray(np.broadcast_to(a, (count, a.shape[-1]))) for a in arrays]
     out = [np.empty((count, function.nnz_out(i))) for i in range(function.n_out())]
-    if count == 0:
-        return out
-    many = function.map(count, "serial")
-    buffer, evaluate = many.buffer()
-    for i, a in enumerate(arrays):
-        if a.size:
-            buffer.set_arg(i, memoryview(a))  # type: ignore
-    for i, a in enumerate(out):
-        if a.size:
-            buffer.set_res(i, memoryview(a))  # type: ignore
-    evaluate()
+    for start in range(0, count, BLOCK):
+        part = slice(start, min(start + BLOCK, count))
+        # CasADi keeps the mapped function; one of many thousand points would take long to make
+        buffer, evaluate = function.map(part.stop - part.start, "serial").buffer()
+        for i, a in enumerate(arrays):
+            if a.size:
+                buffer.set_arg(i, memoryview(a[part]))  # type: ignore
+        for i, a in enumerate(out):
+            if a.size:
+                buffer.set_res(i, memoryview(a[part]))  # type: ignore
+        evaluate()
     return out
 
 

@@ -1,0 +1,15 @@
+"""Find the gravity of a pendulum from where it is after one second, by Newton's method on the simulation itself."""
+
+import dalembert as da
+
+system = da.catalog.simple_pendulum()
+target = da.simulate(system, "rattle", t_end=1.0, step=0.002, parameters={"g": 3.71}).q[-1]
+
+g = 4.5
+for _ in range(8):
+    run = da.sensitivity(system, "rattle", t_end=1.0, step=0.002, parameters={"g": g})
+    miss = run.solution.q[-1] - target
+    slope = run.jacobian("q", "g")
+    change = float(slope @ miss / (slope @ slope))
+    g -= change
+    print(f"g = {g:.12f}   miss = {abs(miss).max():.1e}")
