@@ -42,11 +42,10 @@ def velocity_and_rate(s: Any, h: Any) -> tuple[Any, Any]:
 
 
 def position_level(s: Any) -> Any:
-    """The size of each position constraint, `|G_j| |q|`: g_j is rounded to eps times this."""
-    return ca.fabs(s.role("jacobian")) @ ca.fabs(s.q)
+    """The size of each position constraint, a part of `|G_j| |q|`: g_j cannot be computed better than to eps times this."""
+    return ca.fabs(s.role("jacobian")) @ ca.fabs(s.q) / 8
 
 
 def velocity_level(s: Any, velocity: Any, h: Any) -> Any:
-    """The size of each velocity constraint, `|G_j| |v|`; for a system at rest that of the motion in one step."""
-    G = ca.fabs(s.role("jacobian"))
-    return G @ ca.fabs(velocity) + POSITIONS * position_level(s) / h
+    """The size of each velocity constraint, a part of `|G_j| |v|`; for a system at rest that of the motion in one step."""
+    return ca.fabs(s.role("jacobian")) @ ca.fabs(velocity) / 8 + POSITIONS * position_level(s) / h

@@ -1,0 +1,86 @@
+"""The README says what is true: its example prints what it shows, its table has every method."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import dalembert as da
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def block(mark, language):
+    found = re.search(rf"<!-- {mark} -->\n```{language}\n(.*?)```", README, flags=re.S)
+    assert found, mark
+    return found.group(1)
+
+
+def run(code, **more):
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, **more)
+
+
+def test_the_example_prints_what_the_readme_shows(tmp_path):
+    code = "import matplotlib; matplotlib.use('Agg')\n" + block("example", "python")
+    assert len(block("example", "python").splitlines()) <= 15
+    done = run(code, cwd=tmp_path)
+    shown, printed = (
+        [line for line in text.splitlines() if not line.startswith("  time")] for text in (block("output", "text"), done.stdout)
+    )
+    assert printed == shown
+    assert done.stderr == ""
+
+
+def test_the_derivatives_example_runs():
+    setup = re.sub(r"sol = .*", "", block("example", "python"), flags=re.S)
+    code = re.search(r"## Derivatives.*?```python\n(.*?)```", README, flags=re.S).group(1)
+    run(setup + code)
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda p: p.name)
+def test_examples_run(script, tmp_path):
+    done = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout
+    assert done.stderr == ""
+    if script.name == "double_pendulum.py":
+        assert (tmp_path / "double_pendulum.png").stat().st_size > 50_000
+
+
+def test_the_table_has_every_method_with_its_order():
+    for method in da.list_methods():
+        order = ", ".join(map(str, method.order))
+        assert f"| `{method.name}` | {order} |" in README, method.name
+
+
+def test_import_is_quick_and_lazy():
+    """No heavy library is loaded before it is needed (no clock here: what is loaded is what costs)."""
+    loaded = run("import sys, dalembert; print(' '.join(sys.modules))").stdout.split()
+    for heavy in ("scipy", "matplotlib", "xarray", "rich", "pandas", "netCDF4"):
+        assert heavy not in loaded, heavy
+
+
+def test_the_project_speaks_of_itself_alone():
+    files = subprocess.run(["git", "ls-files"], capture_output=True, text=True, cwd=ROOT, check=False).stdout.split()
+    words = re.compile(r"/(work|root|home|farm|tmp)/[A-Za-z]")
+    for name in files:
+        path = ROOT / name
+        if path.suffix in (".py", ".md", ".toml", ".cff", ".c") and path.is_file():
+            assert not words.search(path.read_text()), name
+
+
+def test_the_ten_line_method_of_contributing_works():
+    import numpy as np
+
+    from dalembert.methods.base import REGISTER
+
+    code = re.search(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.S).group(1)
+    try:
+        exec(code, {"__name__": "contributed"})
+        system = da.catalog.harmonic_oscillator()
+        mine, rattle = (da.simulate(system, m, t_end=5.0, step=0.01) for m in ("verlet", "rattle"))
+        np.testing.assert_allclose(mine.q, rattle.q, atol=1e-13)
+    finally:
+        REGISTER.pop("verlet", None)
