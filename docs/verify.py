@@ -86,17 +86,18 @@ Measured, not declared; written by `python docs/verify.py`. The same quantities 
 ## Orders
 
 Slopes of the errors at t = 0.24 over four step sizes, against another method with a sixteenth of the smallest step.
-Multipliers are compared at the times where they live. The last column is the mean of two neighbouring multipliers: methods that are off
-the velocity constraint have multipliers that alternate around their mean with an amplitude of O(h) (or less, where the start is
-kind, as here), so that the mean is what has order two in general. `itoh-abe` is not symmetric; it is of order one in general.
+Multipliers are compared at the times where they live. The last column is the mean of two neighbouring multipliers:
+methods that are off the velocity constraint have multipliers that alternate around their mean with an amplitude of
+O(h) (or less, where the start is kind, as here), so that the mean is what has order two in general. `itoh-abe` is not
+symmetric; it is of order one in general.
 
 {table(["system", "method", "q", "v", "lam", "mean of two lam"], order_rows)}
 
 ## What is kept
 
 Ten seconds with h = 0.01. Energy: largest change relative to the largest energy; for the damped system the largest
-residual of the power balance. Reversal: distance to the start after one second forwards and one backwards (a dash where it does not apply;
-`shake` is reversible in its positions only, and `itoh-abe` is not symmetric).
+residual of the power balance. Reversal: distance to the start after one second forwards and one backwards (a dash
+where it does not apply; `shake` is reversible in its positions only, and `itoh-abe` is not symmetric).
 
 {table(["system", "method", "energy or balance", "position g", "velocity G v", "angular momentum", "reversal"], kept_rows)}
 """
