@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from dalembert.checkpoint import Checkpoint
 from dalembert.engine import driver, initial
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import EPS, Rule
@@ -37,6 +39,7 @@ def simulate(
     save_every: int = 1,
     progress: bool | None = None,
     compile: bool | str = "auto",
+    checkpoint: str | Path | None = None,
     **unknown: Any,
 ) -> Solution:
     """Integrate a system from `t0` to `t_end` with fixed steps.
@@ -63,6 +66,9 @@ def simulate(
         A progress bar: None for runs of over two seconds in a terminal, True always, False never.
     compile
         `"auto"` compiles to C where the run is long enough to pay for it, True always, False never. Results are the same.
+    checkpoint
+        A file that receives the solution every half minute and at the end; the same call goes on from it after a crash, and
+        with a later `t_end` it continues. `da.load` reads it.
 
     Returns
     -------
@@ -90,6 +96,12 @@ def simulate(
     engine = prepare(system, method)
     state = start(system, engine.program, at, par, lam, inputs)
     memory = Memory.start(engine.program, state, par)
+    keeper = None
+    if checkpoint is not None:
+        keeper = Checkpoint(checkpoint, system, method, par, grid, state, engine.program, inputs)
+        finished = keeper.finished()
+        if finished is not None:
+            return finished
     setup = time.perf_counter() - begun
     run = driver.integrate(
         engine,
@@ -100,8 +112,11 @@ def simulate(
         compile=compile,
         progress=progress,
         explain=partial(driver.explain, system, engine.program.fields),
+        checkpoint=keeper,
     )
     run.stats["setup_seconds"] = setup
+    if keeper is not None:
+        keeper.write(run, memory, run.stats["steps"], end=True)
     solution = Solution.of_run(system, method, par, run, state, engine.program, inputs)
     if run.error is not None:
         run.error.solution = solution  # type: ignore[attr-defined]

@@ -306,7 +306,7 @@ class Solution:
         attributes = {"system": self.system.name, "method": str(self.method), "step": self.step}
         return xr.Dataset(data, coords, attributes)
 
-    def save(self, path: str | Path) -> Path:
+    def save(self, path: str | Path, *, _extra: Any = None) -> Path:
         """Write to a NetCDF file, the system's functions included; `da.load` reads it without the model's source."""
         path = Path(path)
         if not path.parent.is_dir():
@@ -317,6 +317,7 @@ class Solution:
             "parameters": self._par.tolist(),
             "stats": self.stats,
             "system": self.system.dumps(),
+            "extra": _extra,
         }
         # a variable, not an attribute: attributes of a NetCDF file cannot be long
         data["dalembert"] = ("byte", np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8))
@@ -341,6 +342,11 @@ def _largest(values: np.ndarray) -> float:
 
 def load(path: str | Path) -> Solution:
     """Read a solution that `Solution.save` wrote."""
+    return read(path)[0]
+
+
+def read(path: str | Path) -> tuple[Solution, dict[str, Any]]:
+    """A solution from a file, and what was stored with it."""
     import xarray as xr
 
     if not Path(path).is_file():
@@ -358,7 +364,8 @@ def load(path: str | Path) -> Solution:
     t_lam = data["time_lam"].values if "lam" in data else np.zeros(intervals)
     u = data["u"].values if "u" in data else np.zeros((intervals + 1, 0))
     work = np.stack([data["supplied"].values, data["dissipated"].values], axis=1)
-    return Solution(
+    solution = Solution(
         system, method, np.array(meta["parameters"]), data["time"].values, data["q"].values,
         data[system.momenta].values, lam, t_lam, work, u, float(data.attrs["step"]), meta["stats"],
     )  # fmt: skip
+    return solution, meta["extra"] or {}

@@ -15,7 +15,7 @@ from dalembert.engine.machine import Memory, Outcome, Pivoted, Records, VirtualM
 from dalembert.engine.native import Native, source
 from dalembert.engine.newton import Rule
 from dalembert.engine.program import WEIGH_EVERY, Program
-from dalembert.errors import CompilerError, ConvergenceError, DalembertError, Interrupted
+from dalembert.errors import CompilerError, ConvergenceError, DalembertError, Interrupted, ModelError
 
 LARGEST_COMPILED = 40_000  # operations of a step beyond which a C compiler takes longer than it can save
 RESCUES = 8  # steps taken by the pivoted solver before the pivots are chosen anew
@@ -71,6 +71,7 @@ class Run:
     grid: Grid
     records: Records
     rows: int = 0
+    pending: tuple[float, float] = (0.0, 0.0)  # work done since the last complete row
     error: BaseException | None = None
     stats: dict[str, Any] = field(default_factory=dict)
 
@@ -144,18 +145,23 @@ def integrate(
     progress: bool | None = None,
     unknowns: bool = False,
     explain: Callable[[Memory, float, float], DalembertError | None] = lambda memory, t, h: None,
-    on_chunk: Callable[[Run], None] | None = None,
+    checkpoint: Any = None,
 ) -> Run:
-    """Run a program over a grid of times. An error ends the run and is kept in it: no trajectory is lost."""
+    """Run a program over a grid of times. An error ends the run and is kept in it: no trajectory is lost.
+
+    `checkpoint`, where given, has `restore(run, memory)`, the number of steps already done, and `write(run, memory, done)`.
+    """
     begun = time.perf_counter()
     saved = grid.saved
     run = Run(grid, Records.empty(engine.program, len(saved), unknowns))
     loop = _Loop(engine, memory, grid, inputs, rule, compile, run, explain)
     bar = _Progress(progress, grid.steps)
+    if checkpoint is not None:
+        loop.done = checkpoint.restore(run, memory)
     try:
         main = grid.full // grid.save_every * grid.save_every
-        loop.advance(main, grid.h, run.records, grid.save_every, bar, on_chunk)
-        loop.tail(grid.full - main, grid.remainder)
+        loop.advance(main, grid.h, run.records, grid.save_every, bar, checkpoint)
+        loop.tail(grid.steps - loop.done, grid.remainder)
     except KeyboardInterrupt:
         t = grid.t0 + loop.done * grid.h
         run.error = Interrupted(
@@ -189,7 +195,7 @@ class _Loop:
         self.recent = 0
         self.runner = engine.runner(compile, grid.steps) if grid.steps else None
 
-    def advance(self, steps: int, h: float, out: Records, save_every: int, bar: _Progress, on_chunk: Any) -> None:
+    def advance(self, steps: int, h: float, out: Records, save_every: int, bar: _Progress, checkpoint: Any) -> None:
         """Steps of equal length, in chunks that are short enough to show progress and hear Ctrl-C."""
         chunk = WEIGH_EVERY
         begun = time.perf_counter()
@@ -201,8 +207,8 @@ class _Loop:
             if now - before < 0.1:
                 chunk = min(2 * chunk, WEIGH_EVERY << 16)
             bar.show(self.done, now - begun)
-            if on_chunk is not None:
-                on_chunk(self.run)
+            if checkpoint is not None:
+                checkpoint.write(self.run, self.memory, self.done)
 
     def _chunk(self, count: int, h: float, out: Records, save_every: int) -> None:
         end = self.done + count
@@ -225,12 +231,23 @@ class _Loop:
         step = self.engine.program.step
         if not step.u.numel():
             return np.zeros((1, 0))
-        return np.hstack([self.inputs(begin + c * h) for c in step.input_nodes])
+        try:
+            rows = np.hstack([self.inputs(begin + c * h) for c in step.input_nodes])
+        except Exception as error:
+            raise ModelError(
+                f"u failed between t = {begin[0]:g} and {begin[-1] + h:g}: {type(error).__name__}: {error}"
+            ) from error
+        if not np.isfinite(rows).all():
+            k = int(np.argmin(np.isfinite(rows).all(axis=1)))
+            raise ModelError(f"u is not finite in the step from t = {begin[k]:g}: {rows[k]}")
+        return rows
 
     def _count(self, outcome: Outcome, save_every: int) -> None:
         self.done += outcome.steps
         self.iterations += outcome.iterations
-        self.run.rows = min(self.done // self.grid.save_every, len(self.run.records.state))
+        rows = self.run.rows = min(self.done // self.grid.save_every, len(self.run.records.state))
+        work = self.run.records.work
+        self.run.pending = (float(work[rows, 0]), float(work[rows, 1])) if rows < len(work) else (0.0, 0.0)
 
     def _rescue(self, h: float, out: Records, save_every: int, failure: Outcome) -> None:
         """One step by the careful solver: from the usual guess, then from the last solution, then from zero."""
@@ -269,9 +286,9 @@ class _Loop:
 
     def tail(self, steps: int, remainder: float) -> None:
         """What is left after the last full row: single steps and the shorter last one, into one row."""
-        count = steps + (remainder > 0)
-        if not count:
+        if not steps:
             return
+        count, steps = steps, steps - (remainder > 0)
         part = Records.empty(self.engine.program, count, self.run.records.unknowns is not None)
         first = self.done
         while self.done < first + count:

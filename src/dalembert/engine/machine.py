@@ -7,6 +7,7 @@ A runner advances a `Memory` by a number of equal steps and writes what is asked
 from __future__ import annotations
 
 import math
+import threading
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +90,7 @@ class VirtualMachine:
         common = [self.state, self.t, self.h, self.u, self.par]
         x, last, before = (np.split(a, p.cuts) for a in (self.x, self.last, self.before))
         self.lam, self.work, self.check = np.zeros(p.n_lam), np.zeros(2), np.zeros(1)
+        self._lock = threading.Lock()  # the buffers serve one run at a time
         self.solves = []
         self._keep: list[Any] = []
         for k, stage in enumerate(p.stages):
@@ -137,6 +139,21 @@ class VirtualMachine:
         `inputs` has one row a step (or one row for all). A row of `out` is written after each step whose number from
         the beginning of the run is a multiple of `save_every`; work is added up in between.
         """
+        with self._lock:
+            return self._run(memory, out, t0, first, steps, h, inputs, save_every, rule)
+
+    def _run(
+        self,
+        memory: Memory,
+        out: Records,
+        t0: float,
+        first: int,
+        steps: int,
+        h: float,
+        inputs: np.ndarray,
+        save_every: int,
+        rule: Rule,
+    ) -> Outcome:
         self.state[:], self.par[:], self.h[0] = memory.state, memory.par, h
         self.last[:], self.before[:] = memory.last, memory.before
         if inputs.size:
