@@ -24,8 +24,8 @@ EVERY = 30.0  # seconds between two writes
 class Checkpoint:
     """A file that a run is written to every half minute and at its end, and that the same run goes on from.
 
-    The file is a solution that `da.load` reads. A run is the same if system, method, parameters, initial values, `t0`, `step` and `save_every`
-    are; `t_end` may be later. Inputs given as a function cannot be compared: they are the caller's to keep.
+    The file is a solution that `da.load` reads. A run is the same if system, method, parameters, initial values, `t0`, `step`
+    and `save_every` are; `t_end` may be later. Inputs given as a function cannot be compared: they are the caller's to keep.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class Checkpoint:
         self.path = Path(path)
         if not self.path.parent.is_dir():
             raise MethodError(f"checkpoint: the directory {str(self.path.parent)!r} does not exist; make it first")
-        self._solution = lambda run: Solution.of_run(system, method, par, run, start, program, inputs)
+        self._parts = (system, method, par, start, program, inputs)
         self.system, self.program, self.grid = system, program, grid
         key = [system.dumps(), str(method), par.tolist(), start.tolist(), grid.t0, grid.h, grid.save_every]
         self.key = hashlib.sha256(json.dumps(key).encode()).hexdigest()
@@ -95,5 +95,6 @@ class Checkpoint:
             "last": memory.last.tolist(),
             "before": memory.before.tolist(),
         }
-        self._solution(run).save(self.path, _extra=extra)
+        system, method, par, start, program, inputs = self._parts
+        Solution.of_run(system, method, par, run, start, program, inputs).save(self.path, _extra=extra)
         self.written = time.perf_counter()

@@ -52,10 +52,9 @@ def sensitivity(
     par = system.pack(parameters)
     q, second = initial.choose(system, q, v, p, par)
     at = initial.arguments(system, q, second, grid.t0, par)
-    initial.check_functions(system, at, par)
-    initial.check_mass(system, q, par)
-    initial.check_constraints(system, at, par, method.exact_levels)
-    return Sensitivity(system, method, grid, par, at, make_inputs(system, u, grid.t0), rule, compile)
+    inputs = make_inputs(system, u, grid.t0)
+    initial.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method.exact_levels)
+    return Sensitivity(system, method, grid, par, at, inputs, rule, compile)
 
 
 class Sensitivity:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Mapping
 from functools import partial
@@ -19,6 +20,8 @@ from dalembert.errors import InconsistentState, MethodError, UnknownKeyword
 from dalembert.methods.base import Method, find
 from dalembert.solution import Solution
 from dalembert.systems.base import System
+
+_BUILDING = threading.RLock()
 
 
 def simulate(
@@ -89,10 +92,8 @@ def simulate(
     par = system.pack(parameters)
     q, second = initial.choose(system, q, v, p, par)
     at = initial.arguments(system, q, second, grid.t0, par)
-    initial.check_functions(system, at, par)
-    initial.check_mass(system, q, par)
-    initial.check_constraints(system, at, par, method.exact_levels)
     inputs = make_inputs(system, u, grid.t0)
+    initial.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method.exact_levels)
     engine = prepare(system, method)
     state = start(system, engine.program, at, par, lam, inputs)
     memory = Memory.start(engine.program, state, par)
@@ -111,7 +112,7 @@ def simulate(
         rule=rule,
         compile=compile,
         progress=progress,
-        explain=partial(driver.explain, system, engine.program.fields),
+        explain=partial(driver.explain, system, engine.program.fields, inputs),
         checkpoint=keeper,
     )
     run.stats["setup_seconds"] = setup
@@ -126,8 +127,9 @@ def simulate(
 
 def prepare(system: System, method: Method) -> driver.Engine:
     """The engine of a method on a system, built once and kept with the system."""
-    if method not in system._steps:
-        system._steps[method] = driver.Engine(Program(method.step(system)))
+    with _BUILDING:  # methods may set options of CasADi that hold for the whole process while they build
+        if method not in system._steps:
+            system._steps[method] = driver.Engine(Program(method.step(system)))
     return system._steps[method]  # type: ignore[no-any-return]
 
 

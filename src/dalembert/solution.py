@@ -277,7 +277,7 @@ class Solution:
             lines.append(f"  energy error          {change:.1e} of the largest energy ({scale:.4g})")
         for level in ("position", "velocity") if s.m else ():
             lines.append(f"  {level + ' constraints':<21} {_largest(self.residual(level)):.1e} at most")
-        setup = stats.get("setup_seconds", 0.0)
+        setup = stats.get("setup_seconds", 0.0) + stats.get("compile_seconds", 0.0)
         lines.append(f"  time                  {stats['seconds']:.3g} s ({stats['engine']}), set-up {setup:.2g} s")
         return "\n".join(lines)
 

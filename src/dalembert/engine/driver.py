@@ -34,13 +34,13 @@ class Grid:
     def full(self) -> int:
         ratio = (self.t_end - self.t0) / self.h
         nearest = round(ratio)
-        return nearest if abs(ratio - nearest) <= 1e-9 * max(1.0, ratio) else int(ratio)
+        return nearest if abs(ratio - nearest) <= 1e-9 * ratio else int(ratio)
 
     @property
     def remainder(self) -> float:
         """Length of the last, shorter step; zero where the step divides the time."""
         ratio = (self.t_end - self.t0) / self.h
-        if abs(ratio - round(ratio)) <= 1e-9 * max(1.0, ratio):
+        if abs(ratio - round(ratio)) <= 1e-9 * ratio:
             return 0.0
         return self.t_end - (self.t0 + self.full * self.h)
 
@@ -126,7 +126,10 @@ class Engine:
             return self.machine()
         price = 0.1 + 8e-5 * operations
         if saved > 1.5 * price or compiler.is_cached(self._code()):
-            return self.native()
+            try:
+                return self.native()
+            except CompilerError:  # a compiler that does not work is as good as none
+                return self.machine()
         return self.machine()
 
     def _code(self) -> str:
@@ -155,6 +158,7 @@ def integrate(
     saved = grid.saved
     run = Run(grid, Records.empty(engine.program, len(saved), unknowns))
     loop = _Loop(engine, memory, grid, inputs, rule, compile, run, explain)
+    ready = time.perf_counter()
     bar = _Progress(progress, grid.steps)
     if checkpoint is not None:
         loop.done = checkpoint.restore(run, memory)
@@ -171,7 +175,7 @@ def integrate(
         run.error = error
     finally:
         bar.close()
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - ready
     run.stats = {
         "steps": loop.done,
         "iterations": loop.iterations,
@@ -179,6 +183,7 @@ def integrate(
         "pivoted_steps": loop.rescued,
         "engine": loop.runner.name if loop.runner else "none",
         "seconds": seconds,
+        "compile_seconds": ready - begun,
     }
     return run
 
@@ -345,14 +350,15 @@ class _Progress:
             self.bar.stop()
 
 
-def explain(system: Any, fields: dict[str, slice], memory: Memory, t: float, h: float) -> DalembertError | None:
+def explain(system: Any, fields: dict[str, slice], inputs: Inputs, memory: Memory, t: float, h: float) -> DalembertError | None:
     """Why a step failed: model functions not finite, or constraints dependent, where it began or where it was heading."""
     q, second = memory.state[fields["q"]], memory.state[fields[system.momenta]]
     try:
         here = initial.arguments(system, q, second, t, memory.par)
         ahead = {**here, "q": q + h * here["v"], "t": t + h}
         for at in (here, ahead):
-            initial.check_functions(system, at, memory.par)
+            u = inputs(np.array([at["t"]]))[0]
+            initial.check_functions(system, {**at, "u": u}, memory.par)
             if system.m:
                 initial.check_rank(initial.jacobian(system, at, memory.par), f"at t = {at['t']:g}")
     except DalembertError as error:

@@ -84,7 +84,7 @@ def arguments(system: Any, q: np.ndarray, second: np.ndarray, t: float, par: np.
 def check_functions(system: Any, at: Mapping[str, Any], par: np.ndarray) -> None:
     """Refuse nan and infinity in a model function at the initial values."""
     values = [np.asarray(at.get(k, np.zeros(system.n))) for k in ("q", "v", "p")]
-    values = [*values, at["t"], np.zeros(system.nu), par]
+    values = [*values, at["t"], at.get("u", np.zeros(system.nu)), par]
     for role, function in system._functions.items():
         if role not in system.given or role == "points":
             continue
@@ -110,6 +110,13 @@ def check_functions(system: Any, at: Mapping[str, Any], par: np.ndarray) -> None
             f"the derivative of {energy} with respect to {name!r} is not finite at t = {float(at['t']):g}; "
             "a distance of zero under a square root is the usual cause"
         )
+
+
+def check_start(system: Any, at: Mapping[str, Any], par: np.ndarray, exact_levels: tuple[str, ...]) -> None:
+    """All checks of initial values, before any work is done."""
+    check_functions(system, at, par)
+    check_mass(system, at["q"], par)
+    check_constraints(system, at, par, exact_levels)
 
 
 def check_mass(system: Any, q: np.ndarray, par: np.ndarray) -> None:

@@ -33,13 +33,14 @@ typedef struct {
         update##k(now, next, 0, 0, 0);                                                                                \
         if (size <= rule->tolerance) done = 1;                                                                        \
         else if (size > rule->refresh) factor##k(in, factors, 0, 0, 0);                                               \
+        double low = size > 1.0 ? rule->floor * size : rule->floor;                                                   \
         while (!done && count < rule->max_iterations) {                                                               \
             count++;                                                                                                  \
             previous = size;                                                                                          \
             update##k(now, next, 0, 0, 0);                                                                            \
             if (size * size <= rule->tolerance * previous || size <= rule->tolerance) done = 1;                       \
             else if (!(size < 1e300)) break;                                                                          \
-            else if (size > rule->stagnation * previous && size <= rule->floor) done = 1;                             \
+            else if (size > rule->stagnation * previous && size <= low) done = 1;                                     \
             else if (size > rule->refresh * previous) factor##k(in, factors, 0, 0, 0);                                \
         }                                                                                                             \
         if (!done) {                                                                                                  \

@@ -12,12 +12,12 @@ EPS = 2.0**-52
 class Rule:
     """When to stop, and when to take the Jacobian anew.
 
-    An update's size is the Euclidean norm of the changes, each relative to its weight.
-    The iteration is done when the *next*
-    update, estimated from the last two as `size * size / previous`, is below `tolerance`: it ends at round-off
-    without an iteration spent on proving it (Hairer, Wanner II, sec. IV.8; Hilden 2009, algorithm 2.1). Where updates stop
-    shrinking (by `stagnation`) below `floor`, the iteration has reached the round-off of the residual and is done as well.
-    Where they shrink by less than `refresh`, or the first one is larger than `refresh` itself, the Jacobian is taken anew.
+    An update's size is the Euclidean norm of the changes, each relative to its weight. The iteration is done when the
+    *next* update, estimated from the last two as `size * size / previous`, is below `tolerance`: it ends at round-off
+    without an iteration spent on proving it (Hairer, Wanner II, sec. IV.8; Hilden 2009, algorithm 2.1). Where updates
+    stop shrinking (by `stagnation`) below `floor` (of the first, if that was large), the iteration has reached the
+    round-off of the residual and is done as well. Where they shrink by less than `refresh`, or the first one is larger
+    than `refresh` itself, the Jacobian is taken anew.
     """
 
     tolerance: float = 4 * EPS
@@ -42,6 +42,7 @@ class Rule:
                 return 1
             if size > refresh:
                 factor()
+            low = floor * size if size > 1.0 else floor
             for k in range(2, last + 1):
                 previous = size
                 update()
@@ -50,7 +51,7 @@ class Rule:
                     return k
                 if not size < 1e300:  # also catches nan
                     return -k
-                if size > stagnation * previous and size <= floor:
+                if size > stagnation * previous and size <= low:
                     return k
                 if size > refresh * previous:
                     factor()

@@ -132,7 +132,7 @@ class Program:
 
 def _shared(expressions: list[Any]) -> list[Any]:
     """Common sub-expressions taken together, where that does not take longer than it can save."""
-    return ca.cse(expressions) if ca.n_nodes(ca.veccat(*expressions)) < 20_000 else expressions  # type: ignore[no-any-return]
+    return ca.cse(expressions) if ca.n_nodes(SX(ca.veccat(*expressions))) < 20_000 else expressions  # type: ignore[no-any-return]
 
 
 def _split(outputs: list[Any], varying: list[Any]) -> tuple[list[Any], Any, Any]:
@@ -145,4 +145,6 @@ def _split(outputs: list[Any], varying: list[Any]) -> tuple[list[Any], Any, Any]
     new, symbols, values = ca.extract_parametric(outputs, ca.veccat(*fixed(outputs)), {"prefix": "c_"})
     taken = {s.name() for s in symbols}
     plain = [s for s in fixed(new) if s.name() not in taken]  # symbols that stand by themselves are left in place
-    return new, ca.veccat(*symbols, *plain), ca.veccat(*values, *plain)
+    if not symbols and not plain:
+        return new, SX.sym("c", 0), SX(0, 1)
+    return new, ca.veccat(*symbols, *plain), SX(ca.veccat(*values, *plain))

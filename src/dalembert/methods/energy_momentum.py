@@ -29,7 +29,7 @@ from dalembert.errors import MethodError
 from dalembert.methods import scales
 from dalembert.methods.base import Method, register
 from dalembert.methods.gradients import GRADIENTS, Ends, Field, Pullback, midpoint
-from dalembert.methods.step import SX, Solve, Step, memory, two_sum
+from dalembert.methods.step import SX, Solve, Step, memory, split, two_sum
 
 
 class _OneStep(Method):
@@ -57,7 +57,7 @@ class _OneStep(Method):
     def _mechanical(self, s: Any) -> Step:
         n, m, q, v, t, h = s.n, s.m, s.q, s.v, s.t, SX.sym("h")
         x, last, before = memory(n + m)
-        a, lam = x[:n], x[n:]
+        a, lam = split(x, n, m)
         w, v1 = v + h / 2 * a, v + h * a
         ends, carried, carries = self._ends(q, h * w, t, h)
         u, D = SX.sym("u", s.nu), self._gradient()
@@ -76,7 +76,8 @@ class _OneStep(Method):
             rows = self._constraint(g, ends, w)
         momentum = self._momentum(s, ends, v, v1, w, h, D) - force
 
-        scale = scales.constant(scales.acceleration(s, h), n)
+        potential = ca.gradient(s.expression("potential"), q)
+        scale = scales.constant(scales.acceleration(s, s.applied(q, v, t, u) - potential, h), n)
         solve = Solve(x, ca.vertcat(momentum, rows), 2 * last - before, scale, last, before, (0,) * n + (1,) * m)
         solves, v_next = self._velocity(s, ends, w, v, v1, h, solve)
         return Step(
@@ -105,7 +106,7 @@ class _OneStep(Method):
     def _hamiltonian(self, s: Any) -> Step:
         n, m, q, p, t, h = s.n, s.m, s.q, s.p, s.t, SX.sym("h")
         x, last, before = memory(2 * n + m)
-        w, a, lam = x[:n], x[n : 2 * n], x[2 * n :]
+        w, a, lam = split(x, n, n, m)
         ends, carried, carries = self._ends(q, h * w, t, h)
         p1 = p + h * a
         u, D = SX.sym("u", s.nu), self._gradient()
@@ -128,7 +129,7 @@ class _OneStep(Method):
             supplied += h * drive
             rows = self._constraint(g, ends, w)
 
-        scale = ca.vertcat(*(scales.constant(x, n) for x in scales.velocity_and_rate(s, h)))
+        scale = ca.vertcat(*(scales.constant(x, n) for x in scales.velocity_and_rate(s, h)[:2]))
         solve = Solve(x, ca.vertcat(w - DH[n:], a - force, rows), 2 * last - before, scale, last, before, (0,) * 2 * n + (1,) * m)
         return Step(
             t=t, h=h, u=u, par=s.par,

@@ -27,7 +27,7 @@ import casadi as ca
 from dalembert.errors import MethodError
 from dalembert.methods import scales
 from dalembert.methods.base import Method, register
-from dalembert.methods.step import SX, Solve, Step, memory
+from dalembert.methods.step import SX, Solve, Step, memory, split
 
 
 def _lagrangian_force(s: Any) -> Any:
@@ -78,13 +78,14 @@ class Rattle(Method):
             G1 = s.role("jacobian", q=q1, t=t1)
             v1 -= h / 2 * (Minv @ (G1.T @ mu))
             g1 = s.expression("holonomic", q=q1, t=t1)
-            position, velocity = scales.position_level(s), scales.velocity_level(s, v, h)
+            free = Minv @ (L_q(q, v, t, s.par) + f0)
+            position, velocity = scales.position_level(s, v, free, h), scales.velocity_level(s, v, free, h)
             drift = G1 @ v1 + s.role("rate", q=q1, t=t1)
             solves = (
                 Solve(lam, g1, 2 * last - before, position, last, before, (0,) * m, "residual"),
                 Solve(mu, drift, lam, velocity, mu_last, mu_before, (0,) * m, "residual"),
             )
-        return _step(s, u, h, solves, q1, v1, (lam + mu) / 2, (V, V), (f0, f1), (q, q1))
+        return _step(s, u, h, solves, q1, v1, lam, mu, (V, V), (f0, f1))
 
     def _implicit(self, s: Any) -> Step:
         """`M(q)` or forces of velocity: the velocities `V0`, `V1` with `M(q0) V0 = M(q1) V1` are unknown too."""
@@ -92,40 +93,41 @@ class Rattle(Method):
         u = SX.sym("u", s.nu, 2)
         k = n if s.constant_mass else 2 * n
         x, last, before = memory(k + m)
-        V0 = v + h / 2 * x[:n]
-        V1 = v + h / 2 * x[k - n : k]
-        lam = x[k:]
+        rates = split(x, *([n] * (k // n)), m)
+        a0, a1, lam = rates[0], rates[-2], rates[-1]
+        V0, V1 = v + h / 2 * a0, v + h / 2 * a1
         q1, t1 = q + h / 2 * (V0 + V1), t + h
         M0, M1 = s.expression("mass"), s.expression("mass", q=q1)
         L_q = _lagrangian_force(s)
         f0, f1 = s.applied(q, V0, t, u[:, 0]), s.applied(q1, V1, t1, u[:, 1])
         push0 = L_q(q, V0, t, s.par) + f0 - s.damping(q, V0, t)
         push1 = L_q(q1, V1, t1, s.par) + f1 - s.damping(q1, V1, t1)
-        rows = [M0 @ x[:n] - push0]
+        rows = [M0 @ a0 - push0]
         if not s.constant_mass:
             rows.append((M1 @ V1 - M0 @ V0) * 2 / h)
-        size = scales.acceleration(s, h)
+        size = scales.acceleration(s, L_q(q, v, t, s.par) + s.applied(q, v, t, u[:, 0]), h)
         if m:
             rows[0] += s.role("jacobian").T @ lam
             rows.append(s.expression("holonomic", q=q1, t=t1))
         first = Solve(x, ca.vertcat(*rows), 2 * last - before, scales.constant(size, k), last, before, (0,) * k + (1,) * m)
         y, y_last, y_before = memory(n + m, "y")
-        v1, mu = V1 + h / 2 * y[:n], y[n:]
-        rows = [M1 @ y[:n] - push1]
+        b1, mu = split(y, n, m)
+        v1 = V1 + h / 2 * b1
+        rows = [M1 @ b1 - push1]
         if m:
             G1 = s.role("jacobian", q=q1, t=t1)
             rows[0] += G1.T @ mu
             rows.append(G1 @ v1 + s.role("rate", q=q1, t=t1))
-        guess = ca.vertcat(x[k - n : k], lam)
+        guess = ca.vertcat(a1, lam)
         second = Solve(y, ca.vertcat(*rows), guess, scales.constant(size, n), y_last, y_before, (0,) * n + (1,) * m)
-        return _step(s, u, h, (first, second), q1, v1, (lam + mu) / 2, (V0, V1), (f0, f1), (q, q1))
+        return _step(s, u, h, (first, second), q1, v1, lam, mu, (V0, V1), (f0, f1))
 
     def _hamiltonian(self, s: Any) -> Step:
         """Any `H(q, p)`: unknown are `P`, the mean velocity `w` and `lam`; then `mu`."""
         n, m, q, p, t, h = s.n, s.m, s.q, s.p, s.t, SX.sym("h")
         u = SX.sym("u", s.nu, 2)
         x, last, before = memory(2 * n + m)
-        w, a, lam = x[:n], x[n : 2 * n], x[2 * n :]
+        w, a, lam = split(x, n, n, m)
         P, q1, t1 = p + h / 2 * a, q + h * w, t + h
         H = s.expression("hamiltonian")
         H_q = ca.Function("H_q", [s.q, s.p, s.t, s.par], [ca.densify(ca.gradient(H, s.q))])
@@ -136,7 +138,7 @@ class Rattle(Method):
         push1 = f1 - s.damping(q1, V1, t1, P) - H_q(q1, P, t1, s.par)
         rows = [w - (V0 + V1) / 2, a - push0]
         p1 = P + h / 2 * push1
-        speed, rate = scales.velocity_and_rate(s, h)
+        speed, rate, push, light = scales.velocity_and_rate(s, h)
         G = s.role("jacobian") if m else SX(0, n)
         solves: tuple[Solve, ...] = ()
         mu = SX(0, 1)
@@ -147,29 +149,43 @@ class Rattle(Method):
             G1 = s.role("jacobian", q=q1, t=t1)
             p1 -= h / 2 * (G1.T @ mu)
             row = G1 @ H_p(q1, p1, t1, s.par) + s.role("rate", q=q1, t=t1)
-            velocity = scales.velocity_level(s, s.role("velocity"), h)
+            velocity = scales.velocity_level(s, s.role("velocity"), push * light, h)
             solves = (Solve(mu, row, lam, velocity, mu_last, mu_before, (0,) * m, "residual"),)
         first = Solve(
             x, ca.vertcat(*rows), 2 * last - before, ca.vertcat(scales.constant(speed, n), scales.constant(rate, n)),
             last, before, (0,) * 2 * n + (1,) * m,
         )  # fmt: skip
-        return _step(s, u, h, (first, *solves), q1, p1, (lam + mu) / 2, (V0, V1), (f0, f1), (q, q1))
+        return _step(s, u, h, (first, *solves), q1, p1, lam, mu, (V0, V1), (f0, f1), P)
 
 
-def _step(s: Any, u: Any, h: Any, solves: tuple[Solve, ...], q1: Any, next: Any, lam: Any, V: Any, f: Any, q: Any) -> Step:
-    """The step with its work: forces at both ends times the velocities there, by the trapezoidal rule."""
-    t = (s.t, s.t + h)
-    supplied = h / 2 * (ca.dot(V[0], f[0]) + ca.dot(V[1], f[1]))
-    dissipated = h / 2 * sum(ca.dot(V[i], s.damping(q[i], V[i], t[i])) for i in (0, 1))
+def _step(
+    s: Any, u: Any, h: Any, solves: tuple[Solve, ...], q1: Any, next: Any, lam: Any, mu: Any, V: Any, f: Any, P: Any = None
+) -> Step:
+    """The step with its work by the trapezoidal rule: forces at both ends, moving constraints, energies of time."""
+    ends = ((s.q, s.t, V[0], f[0], lam), (q1, s.t + h, V[1], f[1], mu))
+    supplied = h / 2 * sum(_power(s, *end, P) for end in ends)
+    dissipated = h / 2 * sum(ca.dot(v, s.damping(q, v, t, P)) for q, t, v, *_ in ends)
     return Step(
         t=s.t, h=h, u=u, par=s.par,
         state={"q": s.q, s.momenta: getattr(s, s.momenta)},
         solves=solves,
         next={"q": q1, s.momenta: next},
-        lam=lam, node=0.5,
+        lam=(lam + mu) / 2, node=0.5,
         work={"supplied": supplied, "dissipated": dissipated},
         input_nodes=(0.0, 1.0),
     )  # fmt: skip
+
+
+def _power(s: Any, q: Any, t: Any, v: Any, f: Any, lam: Any, p: Any) -> Any:
+    """Power supplied at one end: `v . f + H_t + lam . g_t` (a constraint force `-G^T lam` has the power `lam . g_t`)."""
+    energy = "potential" if s.kind == "mechanical" else "hamiltonian"
+    power = ca.dot(v, f)
+    if s.depends(energy, "t"):
+        rate = ca.Function("H_t", [s.q, s.p, s.t, s.par], [ca.jacobian(s.expression(energy), s.t)])
+        power += rate(q, s.p if p is None else p, t, s.par)
+    if s.m and s.depends("holonomic", "t"):
+        power += ca.dot(lam, s.role("rate", q=q, t=t))
+    return power
 
 
 @register
@@ -218,14 +234,21 @@ class Shake(Method):
         if m:
             v1 -= h / 2 * (Minv @ (s.role("jacobian", q=q1, t=t1).T @ lam))
             g1 = s.expression("holonomic", q=q1, t=t1)
-            solves = (Solve(lam, g1, 2 * last - before, scales.position_level(s), last, before, (0,) * m, "residual"),)
+            free = Minv @ (L_q(q, v, t, s.par) + f0)
+            solves = (
+                Solve(lam, g1, 2 * last - before, scales.position_level(s, v, free, h), last, before, (0,) * m, "residual"),
+            )
         return Step(
             t=t, h=h, u=u, par=s.par,
             state={"q": q, "v": v, "lam": used},
             solves=solves,
             next={"q": q1, "v": v1, "lam": lam},
             lam=lam, node=0.0,
-            work={"supplied": h / 2 * ca.dot(V, f0 + f1), "dissipated": SX(0.0)},
+            # the impulse of the constraint at the beginning of the step is that of both half kicks there
+            work={
+                "supplied": h / 2 * (_power(s, q, t, V, f0, 2 * lam - used, None) + _power(s, q1, t1, V, f1, lam, None)),
+                "dissipated": SX(0.0),
+            },
             input_nodes=(0.0, 1.0),
             start={"lam": "lam"},
         )  # fmt: skip

@@ -27,25 +27,29 @@ def constant(value: Any, n: int) -> Any:
     return ca.repmat(value, n, 1)
 
 
-def acceleration(s: Any, h: Any) -> Any:
-    """The size of the accelerations of a mechanical system."""
-    return typical(s.v) / h + POSITIONS * typical(s.q) / h**2
+def acceleration(s: Any, force: Any, h: Any) -> Any:
+    """The size of the accelerations of a mechanical system under a force."""
+    free = force / ca.densify(ca.diag(s.expression("mass")))
+    return typical(s.v) / h + typical(free) + POSITIONS * typical(s.q) / h**2
 
 
-def velocity_and_rate(s: Any, h: Any) -> tuple[Any, Any]:
-    """The sizes of the velocities and of the rates of the momenta of a Hamiltonian system."""
+def velocity_and_rate(s: Any, h: Any) -> tuple[Any, Any, Any, Any]:
+    """Sizes of a Hamiltonian system: velocities, rates of the momenta, the force alone, and one over a typical mass."""
     velocity = s.role("velocity")
-    light = typical(ca.diag(ca.jacobian(velocity, s.p))) + 1e-300  # one over a typical mass
+    light = typical(ca.diag(ca.jacobian(velocity, s.p))) + 1e-300
     force = typical(ca.gradient(s.expression("hamiltonian"), s.q))
-    speed = typical(velocity) + POSITIONS * typical(s.q) / h
-    return speed, typical(s.p) / h + POSITIONS * (force + typical(s.q) / (h**2 * light))
+    speed = typical(velocity) + POSITIONS * typical(s.q) / h + h * force * light
+    return speed, typical(s.p) / h + force + POSITIONS * typical(s.q) / (h**2 * light), force, light
 
 
-def position_level(s: Any) -> Any:
-    """The size of each position constraint, a part of `|G_j| |q|`: g_j cannot be computed better than to eps times this."""
-    return ca.fabs(s.role("jacobian")) @ ca.fabs(s.q) / 8
+def position_level(s: Any, velocity: Any, free: Any, h: Any) -> Any:
+    """The size of each position constraint: `|G_j| |q|`, and what the motion in one step adds to it."""
+    G = ca.fabs(s.role("jacobian"))
+    step = h * typical(velocity) + h**2 * typical(free)
+    return (G @ ca.fabs(s.q) + ca.sum2(G) * step) / 8
 
 
-def velocity_level(s: Any, velocity: Any, h: Any) -> Any:
-    """The size of each velocity constraint, a part of `|G_j| |v|`; for a system at rest that of the motion in one step."""
-    return ca.fabs(s.role("jacobian")) @ ca.fabs(velocity) / 8 + POSITIONS * position_level(s) / h
+def velocity_level(s: Any, velocity: Any, free: Any, h: Any) -> Any:
+    """The size of each velocity constraint: `|G_j| |v|`, and what the forces of one step add to it."""
+    G = ca.fabs(s.role("jacobian"))
+    return (G @ ca.fabs(velocity) + ca.sum2(G) * (h * typical(free) + POSITIONS * typical(s.q) / h)) / 8

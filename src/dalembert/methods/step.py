@@ -62,6 +62,14 @@ def memory(n: int, name: str = "x") -> tuple[Any, Any, Any]:
     return SX.sym(name, n), SX.sym(f"{name}_last", n), SX.sym(f"{name}_before", n)
 
 
+def split(x: Any, *sizes: int) -> list[Any]:
+    """A column in parts of given lengths (slices of a single symbol have the wrong shape where they are empty)."""
+    offsets = [0]
+    for size in sizes:
+        offsets.append(offsets[-1] + size)
+    return list(ca.vertsplit(x, offsets))
+
+
 def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
     """`a + b` and what rounding takes from it, for |a| >= |b| (Dekker 1971).
 

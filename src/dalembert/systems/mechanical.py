@@ -25,7 +25,9 @@ class _Constrained(System):
         invariants: Any,
         picture: Picture | None,
     ) -> dict[str, Any]:
-        n = self.n
+        n, moving = self.n, ("p",) if self.momenta == "p" else ()
+        if isinstance(inputs, (int, np.integer)) and not isinstance(inputs, bool) and inputs < 0:
+            raise ModelError(f"inputs is a matrix B(q) or a number of inputs, not {inputs}")
         if isinstance(inputs, (int, np.integer)) and not isinstance(inputs, bool):
             self.u = SX.sym("u", int(inputs))
         elif inputs is not None:
@@ -54,10 +56,10 @@ class _Constrained(System):
             if g.numel():
                 self._define("holonomic", ca.densify(g))
         if dissipation is not None:
-            R = square("dissipation", self._trace("dissipation", dissipation, ("q", "v", "p", "t")), n)
+            R = square("dissipation", self._trace("dissipation", dissipation, ("q", "v", *moving, "t")), n)
             self._define("dissipation", R)
         if force is not None:
-            f = column("force", self._trace("force", force, ("q", "v", "p", "t", "u")), n)
+            f = column("force", self._trace("force", force, ("q", "v", *moving, "t", "u")), n)
             self._finite(f, "force")
             self._define("force", f)
         if nonholonomic is not None:
