@@ -71,11 +71,11 @@ def test_compensated_summation_pays_far_from_the_origin():
     drift = {}
     for compensated in (True, False):
         method = da.methods.EnergyMomentum(compensated=compensated)
-        sol = da.simulate(system, method, t_end=200.0, step=0.01, q=np.array(system.initial["q"]) + 1e3, v=system.initial["v"])
+        sol = da.simulate(system, method, t_end=200.0, step=0.01, q=np.array(system.initial["q"]) + 1e4, v=system.initial["v"])
         # stored positions are rounded: the mean of many energies leaves that out of the measure
         drift[compensated] = abs(sol.energy[-2000:].mean() - sol.energy[0])
     assert drift[True] < 0.25 * drift[False]
-    assert drift[True] < 1e-11
+    assert drift[True] < 1e-10
 
 
 def test_plain_gonzalez_keeps_energy_but_not_angular_momentum():

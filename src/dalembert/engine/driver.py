@@ -279,11 +279,12 @@ class _Loop:
         if reason is not None:
             return reason
         size = outcome.size
-        what = "became nan" if not np.isfinite(size) else f"still changed the unknowns by {size:.1e} relative to their size"
+        count = self.rule.max_iterations
+        what = "became nan" if not np.isfinite(size) else f"is still off by {size:.1e} (relative) after {count} iterations"
+        remedy = "use a smaller step" if count >= 10 else "allow more with max_iterations, or use a smaller step"
         return ConvergenceError(
-            f"step {self.done + 1} of {self.grid.steps} did not converge: from t = {t:g} with h = {h:g}, Newton's iteration "
-            f"{what} after {self.rule.max_iterations} iterations; use a smaller step (error.solution holds the "
-            f"{self.done} steps before)",
+            f"step {self.done + 1} of {self.grid.steps} did not converge: from t = {t:g} with h = {h:g}, "
+            f"Newton's iteration {what}; {remedy} (error.solution holds the {self.done} steps before)",
             t=t,
             step=h,
             residual=float(size),

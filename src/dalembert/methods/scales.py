@@ -27,10 +27,29 @@ def constant(value: Any, n: int) -> Any:
     return ca.repmat(value, n, 1)
 
 
+def reach(s: Any) -> Any:
+    """For each constraint the length over which it bends, `|G_j| / |dG_j/dq|`: a rod's length; zero where it is linear.
+
+    `|G_j|` times this is the size of the terms of `g_j`, wherever the origin of the coordinates lies.
+    """
+    if not s.m:
+        return SX(0, 1)
+    G = s.role("jacobian")
+    entries = ca.veccat(*G.nonzeros())
+    rows = ca.Sparsity.triplet(s.m, entries.numel(), G.sparsity().row(), list(range(entries.numel())))
+    bend = ca.sqrt(SX.ones(rows) @ ca.densify(ca.sum2(ca.jacobian(entries, s.q) ** 2)))
+    size = ca.sqrt(ca.sum2(G**2))
+    return ca.densify(ca.if_else(bend > 0, size / (bend + 1e-300), 0))
+
+
+def _length(s: Any) -> Any:
+    return typical(s.q) + typical(reach(s))
+
+
 def acceleration(s: Any, force: Any, h: Any) -> Any:
     """The size of the accelerations of a mechanical system under a force."""
     free = force / ca.densify(ca.diag(s.expression("mass")))
-    return typical(s.v) / h + typical(free) + POSITIONS * typical(s.q) / h**2
+    return typical(s.v) / h + typical(free) + POSITIONS * _length(s) / h**2
 
 
 def velocity_and_rate(s: Any, h: Any) -> tuple[Any, Any, Any, Any]:
@@ -38,18 +57,18 @@ def velocity_and_rate(s: Any, h: Any) -> tuple[Any, Any, Any, Any]:
     velocity = s.role("velocity")
     light = typical(ca.diag(ca.jacobian(velocity, s.p))) + 1e-300
     force = typical(ca.gradient(s.expression("hamiltonian"), s.q))
-    speed = typical(velocity) + POSITIONS * typical(s.q) / h + h * force * light
-    return speed, typical(s.p) / h + force + POSITIONS * typical(s.q) / (h**2 * light), force, light
+    speed = typical(velocity) + POSITIONS * _length(s) / h + h * force * light
+    return speed, typical(s.p) / h + force + POSITIONS * _length(s) / (h**2 * light), force, light
 
 
 def position_level(s: Any, velocity: Any, free: Any, h: Any) -> Any:
-    """The size of each position constraint: `|G_j| |q|`, and what the motion in one step adds to it."""
+    """The size of each position constraint: `|G_j| |q|`, its own terms, and what the motion in one step adds to it."""
     G = ca.fabs(s.role("jacobian"))
     step = h * typical(velocity) + h**2 * typical(free)
-    return (G @ ca.fabs(s.q) + ca.sum2(G) * step) / 8
+    return (G @ ca.fabs(s.q) + ca.sum2(G) * (step + reach(s))) / 8
 
 
 def velocity_level(s: Any, velocity: Any, free: Any, h: Any) -> Any:
     """The size of each velocity constraint: `|G_j| |v|`, and what the forces of one step add to it."""
     G = ca.fabs(s.role("jacobian"))
-    return (G @ ca.fabs(velocity) + ca.sum2(G) * (h * typical(free) + POSITIONS * typical(s.q) / h)) / 8
+    return (G @ ca.fabs(velocity) + ca.sum2(G) * (h * typical(free) + POSITIONS * _length(s) / h)) / 8

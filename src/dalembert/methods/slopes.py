@@ -109,6 +109,7 @@ class Difference:
             where[o[0]] = len(nodes)
             nodes.append(node)
         self.nodes = nodes
+        self.guarded = _guarded(nodes)
         self.y0 = ca.vertcat(*values0) if len(values0) else SX(0, 1)
         self.y1 = ca.vertcat(*values1) if len(values1) else SX(0, 1)
 
@@ -132,13 +133,25 @@ class Difference:
             for j, slope in zip(node.inputs, _slopes(node, operands), strict=True):
                 if slope is None or not self.nodes[j].active:
                     continue
-                part = bar * slope
+                # below a branch that is not taken the slope may be nan: nothing comes from there
+                part = ca.if_else(bar == 0, 0, bar * slope) if self.guarded[index] else bar * slope
                 if j in bars:
                     bars[j] = bars[j] + part
                 else:
                     bars[j] = part
                     heapq.heappush(queue, -j)
         return ca.vertcat(*out)
+
+
+def _guarded(nodes: list[_Node]) -> list[bool]:
+    """Which nodes stand below the branch of a condition."""
+    out = [False] * len(nodes)
+    for index in reversed(range(len(nodes))):
+        node = nodes[index]
+        for place, j in enumerate(node.inputs):
+            if out[index] or (node.op == ca.OP_IF_ELSE_ZERO and place == 1):
+                out[j] = True
+    return out
 
 
 _LINEAR = {ca.OP_ADD, ca.OP_SUB, ca.OP_NEG, ca.OP_TWICE}
@@ -153,6 +166,8 @@ def _apply(op: int, inputs: tuple[int, ...], nodes: list[_Node]) -> _Node:
         low = [_operation(op, [(n.rest or zero)[end] for n in operands]) for end in (0, 1)]
         return _Node(op, inputs, active, high[0], high[1], (low[0], low[1]))
     y0 = _operation(op, [n.both[0] for n in operands])
+    if op == ca.OP_ATAN2 and active:  # the angle goes on continuously where atan2 jumps by 2 pi
+        return _Node(op, inputs, active, y0, y0 + _turn(*operands)[0])
     return _Node(op, inputs, active, y0, _operation(op, [n.both[1] for n in operands]) if active else y0)
 
 
@@ -228,21 +243,46 @@ def _ratio(function: Callable[[Any], Any], series: tuple[float, ...], u: Any, ra
 
 _SIN = (1.0, -1 / 6, 1 / 120, -1 / 5040, 1 / 362880, -1 / 39916800)
 _SINH = tuple(abs(c) for c in _SIN)
+_TANH = (1.0, -1 / 3, 2 / 15, -17 / 315, 62 / 2835, -1382 / 155925, 21844 / 6081075, -929569 / 638512875)
 _ATANH = tuple(1 / (2 * k + 1) for k in range(9))
 _ATAN = tuple((-1) ** k * c for k, c in enumerate(_ATANH))
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 
 
-def _generic(op: int, x: _Node) -> Any:
+def _quotient(function: Callable[[Any], Any], x: _Node) -> Any:
     """Difference quotient of a function of one variable; near zero the mean of its derivative by quadrature."""
     a, b = x.both
     s = SX.sym("s")
-    derivative = ca.Function("d", [s], [ca.gradient(_UNARY[op](s), s)])
-    mean = sum(w / 2 * derivative(x.mean + c / 2 * x.change) for c, w in zip(_NODES, _WEIGHTS, strict=True))
+    derivative = ca.gradient(function(s), s)
+    means = (ca.substitute(derivative, s, x.mean + c / 2 * x.change) for c in _NODES)
+    mean = sum(w / 2 * m for w, m in zip(_WEIGHTS, means, strict=True))
     near = ca.fabs(x.change) < 0.02 * ca.fmin(1.0, ca.fabs(a) + ca.fabs(b))
     near = ca.logic_or(near, x.change == 0)
     safe = ca.if_else(near, 1.0, x.change)
-    return ca.if_else(near, mean, (_UNARY[op](b) - _UNARY[op](a)) / safe)
+    return ca.if_else(near, mean, (function(b) - function(a)) / safe)
+
+
+def _log_slope(x: _Node) -> Any:
+    """`atanh(u) / (u xm)` with `u = d / (x0 + x1)` near zero; the plain quotient where the argument changes by much."""
+    a, b = x.both
+    u = x.change / (a + b)
+    near = ca.fabs(u) < 0.1
+    total = SX(_ATANH[-1])
+    for c in reversed(_ATANH[:-1]):
+        total = c + u**2 * total
+    safe = ca.if_else(near, 1.0, x.change)
+    return ca.if_else(near, total / x.mean, (ca.log(b) - ca.log(a)) / safe)
+
+
+def _turn(x: _Node, y: _Node) -> tuple[Any, Any]:
+    """The angle from `(y0, x0)` to `(y1, x1)`, and its factor in `angle = factor (ym dx - xm dy)`."""
+    inner = x.both[0] * x.both[1] + y.both[0] * y.both[1]
+    cross = y.mean * x.change - x.mean * y.change
+    near = ca.fabs(cross) < 0.1 * inner
+    factor = _ratio(ca.atan, _ATAN, ca.if_else(near, cross / ca.if_else(near, inner, 1.0), 1.0)) / ca.if_else(near, inner, 1.0)
+    angle = ca.atan2(cross, inner)
+    factor = ca.if_else(near, factor, angle / ca.if_else(near, 1.0, cross))
+    return ca.if_else(near, factor * cross, angle), factor
 
 
 def _jump(node: _Node, x: Any) -> Any:
@@ -275,17 +315,17 @@ def _slopes(node: _Node, operands: list[_Node]) -> tuple[Any, ...]:
         total = node.both[0] + node.both[1]
         return 2 * x.mean / total, 2 * y.mean / total
     if op == ca.OP_ATAN2:  # atan2(x, y): the angle between the two ends, by its tangent
-        inner = x.both[0] * x.both[1] + y.both[0] * y.both[1]
-        tangent = (y.mean * x.change - x.mean * y.change) / inner
-        factor = _ratio(ca.atan, _ATAN, tangent) / inner
+        factor = _turn(x, y)[1]
         return factor * y.mean, -factor * x.mean
     if op in (ca.OP_FMIN, ca.OP_FMAX):
         sign = 1 if op == ca.OP_FMAX else -1
         a, b = x.both[0] - y.both[0], x.both[1] - y.both[1]
         half = sign * (a + b) / (ca.fabs(a) + ca.fabs(b) + 1e-300) / 2
         return 0.5 + half, 0.5 - half
-    if op == ca.OP_IF_ELSE_ZERO:
-        return y.mean, x.mean
+    if op == ca.OP_IF_ELSE_ZERO:  # a branch counts only where it is taken: elsewhere it may be nan
+        (c0, c1), (y0, y1) = x.both, y.both
+        jump = ca.if_else(c1, ca.if_else(c0, 0, y1), ca.if_else(c0, y0, 0))
+        return jump, ca.if_else(ca.logic_and(c0, c1), 1, 0)
     if op in (ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE):
         quotient = _jump(node, x.change - y.change)
         return quotient, -quotient
@@ -312,7 +352,7 @@ def _unary_slope(op: int, node: _Node, x: _Node) -> Any:
     if op == ca.OP_EXP:
         return ca.exp(x.mean) * _ratio(ca.sinh, _SINH, x.change / 2)
     if op == ca.OP_LOG:
-        return _ratio(ca.atanh, _ATANH, x.change / (a + b)) / x.mean
+        return _log_slope(x)
     if op == ca.OP_SIN:
         return ca.cos(x.mean) * _ratio(ca.sin, _SIN, x.change / 2)
     if op == ca.OP_COS:
@@ -324,12 +364,12 @@ def _unary_slope(op: int, node: _Node, x: _Node) -> Any:
     if op == ca.OP_COSH:
         return ca.sinh(x.mean) * _ratio(ca.sinh, _SINH, x.change / 2)
     if op == ca.OP_TANH:
-        return _ratio(ca.sinh, _SINH, x.change) / (ca.cosh(a) * ca.cosh(b))
+        return _ratio(ca.tanh, _TANH, x.change) * (1 - ca.tanh(a) * ca.tanh(b))
     if op == ca.OP_FABS:
         return (a + b) / (ca.fabs(a) + ca.fabs(b) + 1e-300)
     if op in (ca.OP_SIGN, ca.OP_FLOOR, ca.OP_CEIL, ca.OP_NOT):
         return _jump(node, x.change)
-    return _generic(op, x)
+    return _quotient(_UNARY[op], x)
 
 
 def _power_slopes(node: _Node, x: _Node, y: _Node) -> tuple[Any, ...]:
@@ -339,12 +379,13 @@ def _power_slopes(node: _Node, x: _Node, y: _Node) -> tuple[Any, ...]:
         n = int(abs(float(y.y0)))
         total = sum(a ** (n - 1 - k) * b**k for k in range(n))
         return (total if float(y.y0) > 0 else -total / (a * b) ** n), None
+    if not y.active:
+        return _quotient(lambda s: s**y.y0, x), None
     log0, log1 = ca.log(a), ca.log(b)
     exponent = (y.both[0] * log0 + y.both[1] * log1) / 2
     change = y.both[1] * log1 - y.both[0] * log0
     growth = ca.exp(exponent) * _ratio(ca.sinh, _SINH, change / 2)
-    slope_log = _ratio(ca.atanh, _ATANH, x.change / (a + b)) / x.mean
-    return growth * y.mean * slope_log, growth * (log0 + log1) / 2 if y.active else None
+    return growth * y.mean * _log_slope(x), growth * (log0 + log1) / 2
 
 
 def difference(expression: Any, x: Any, others: list[Any]) -> Callable[..., Difference]:
