@@ -100,8 +100,8 @@ PENDULUM = dict(q=[1.0, 0.0], v=[0.0, 0.0], t_end=1.0, step=0.1)
     [
         (dict(step=0.0), da.MethodError, "step must be positive, not 0"),
         (dict(step=-0.1), da.MethodError, "step must be positive"),
-        (dict(step=float("nan")), da.MethodError, "step must be positive"),
-        (dict(step="a"), da.MethodError, "must be numbers"),
+        (dict(step=float("nan")), da.MethodError, "step must be finite, not nan"),
+        (dict(step="a"), da.MethodError, "step must be a number, not 'a'"),
         (dict(t_end=-1.0), da.MethodError, "t_end = -1 lies before t0 = 0"),
         (dict(t_end=float("inf")), da.MethodError, "must be finite"),
         (dict(save_every=0), da.MethodError, "save_every must be"),

@@ -15,7 +15,7 @@ from dalembert.engine.machine import Memory
 from dalembert.engine.program import Program
 from dalembert.errors import MethodError
 from dalembert.methods.base import Method
-from dalembert.solution import Solution, read
+from dalembert.solution import Solution, read, target
 from dalembert.systems.base import System
 
 EVERY = 30.0  # seconds between two writes
@@ -39,9 +39,7 @@ class Checkpoint:
         program: Program,
         inputs: Any,
     ) -> None:
-        self.path = Path(path)
-        if not self.path.parent.is_dir():
-            raise MethodError(f"checkpoint: the directory {str(self.path.parent)!r} does not exist; make it first")
+        self.path = target(path)
         self._parts = (system, method, par, start, program, inputs)
         self.system, self.program, self.grid = system, program, grid
         key = [system.dumps(), str(method), par.tolist(), start.tolist(), grid.t0, grid.h, grid.save_every]

@@ -82,7 +82,7 @@ class Interrupted(DalembertError, KeyboardInterrupt):
 
 def suggest(name: str, known: Iterable[str]) -> str:
     """`; did you mean 'x'?` for the closest known name, else the list of known names."""
-    known = list(known)
+    known, name = list(known), str(name)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if close:
         return f"; did you mean {close[0]!r}?"

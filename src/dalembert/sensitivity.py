@@ -14,7 +14,7 @@ from dalembert.engine.linear import Linearization, chunks
 from dalembert.engine.machine import Memory
 from dalembert.errors import MethodError, UnknownKeyword, suggest
 from dalembert.methods.base import Method, find
-from dalembert.simulate import make_grid, make_inputs, make_rule, prepare, start
+from dalembert.simulate import check_call, make_grid, make_rule, prepare, start
 from dalembert.solution import Solution
 from dalembert.systems.base import System
 from dalembert.systems.batch import batch
@@ -46,13 +46,14 @@ def sensitivity(
     """
     if unknown:
         raise UnknownKeyword.of("sensitivity", unknown, sensitivity)
+    check_call(system, compile)
     method = find(method)
     grid, rule = make_grid(t0, t_end, step, 1), make_rule(tolerance, max_iterations)
     method.check(system)
     par = system.pack(parameters)
     q, second = initial.choose(system, q, v, p, par)
     at = initial.arguments(system, q, second, grid.t0, par)
-    inputs = make_inputs(system, u, grid.t0)
+    inputs = initial.inputs_of(system, u, grid.t0)
     initial.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method.exact_levels)
     return Sensitivity(system, method, grid, par, at, inputs, rule, compile)
 
@@ -126,6 +127,7 @@ class Sensitivity:
                 return "par", slice(offset, offset + value.size), value.shape
             offset += value.size
         known = ["q", self.system.momenta, *self.system.parameters]
+        name = str(name)
         raise MethodError(f"there is nothing called {name!r} to differentiate by{suggest(name, known)}")
 
     def jacobian(self, of: str, wrt: str) -> np.ndarray:
@@ -142,6 +144,8 @@ class Sensitivity:
         Costs are plain NumPy functions of the state after a step (`q`, and `v` or `p`), of `t` and of parameters. The result
         has one entry for each of `q`, `v` (or `p`) and the parameters, and the cost itself as `"value"`.
         """
+        if not self._steps:
+            raise MethodError("a run of no steps has no gradient; let t_end be later than t0")
         if terminal is None and running is None:
             raise MethodError("give terminal=..., running=..., or both")
         s, n = self.system, self._program.n_state

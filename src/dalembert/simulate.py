@@ -80,19 +80,16 @@ def simulate(
     """
     if unknown:
         raise UnknownKeyword.of("simulate", unknown, simulate)
-    if not isinstance(system, System):
-        raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}")
+    check_call(system, compile)
     begun = time.perf_counter()
     method = find(method)
     grid = make_grid(t0, t_end, step, save_every)
     rule = make_rule(tolerance, max_iterations)
-    if compile not in (True, False, "auto"):
-        raise MethodError(f"compile must be 'auto', True or False, not {compile!r}")
     method.check(system)
     par = system.pack(parameters)
     q, second = initial.choose(system, q, v, p, par)
     at = initial.arguments(system, q, second, grid.t0, par)
-    inputs = make_inputs(system, u, grid.t0)
+    inputs = initial.inputs_of(system, u, grid.t0)
     initial.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method.exact_levels)
     engine = prepare(system, method)
     state = start(system, engine.program, at, par, lam, inputs)
@@ -147,57 +144,54 @@ def start(
                 first = inputs(np.array([at["t"]]))[0] if system.nu else None
                 state[part] = initial.multipliers(system, at, par, first)
             else:
-                state[part] = np.asarray(lam, dtype=float)
+                given = np.atleast_1d(np.asarray(lam, dtype=float))
+                if given.shape != (system.m,) or not np.isfinite(given).all():
+                    raise InconsistentState(f"lam must be {system.m} finite numbers, one for each constraint, not {lam!r}")
+                state[part] = given
     return state
+
+
+def whole(name: str, value: Any) -> int:
+    """A whole number, at least 1."""
+    try:
+        good = not isinstance(value, bool) and int(value) == value and value >= 1
+    except (TypeError, ValueError, OverflowError):
+        good = False
+    if not good:
+        raise MethodError(f"{name} must be a whole number, at least 1, not {value!r}")
+    return int(value)
 
 
 def make_grid(t0: float, t_end: float, step: float, save_every: int) -> driver.Grid:
     """The grid of times, checked."""
-    try:
-        t0, t_end, step = float(t0), float(t_end), float(step)
-    except (TypeError, ValueError) as error:
-        raise MethodError(f"t0, t_end and step must be numbers, not {t0!r}, {t_end!r}, {step!r}") from error
-    if not (np.isfinite(step) and step > 0):
+    t0, t_end, step = initial.number("t0", t0), initial.number("t_end", t_end), initial.number("step", step)
+    if step <= 0:
         raise MethodError(f"step must be positive, not {step:g}; to run backwards in time, reverse the velocities")
-    if not (np.isfinite(t_end) and np.isfinite(t0)):
-        raise MethodError(f"t0 and t_end must be finite, not {t0:g} and {t_end:g}")
     if t_end < t0:
         raise MethodError(f"t_end = {t_end:g} lies before t0 = {t0:g}; to run backwards in time, reverse the velocities")
-    if isinstance(save_every, bool) or int(save_every) != save_every or save_every < 1:
-        raise MethodError(f"save_every must be a whole number of steps, at least 1, not {save_every!r}")
-    return driver.Grid(t0, t_end, step, int(save_every))
+    save_every = whole("save_every", save_every)
+    count = (t_end - t0) / step
+    if count / save_every > 1e9:
+        raise MethodError(
+            f"{count:.3g} steps with save_every={save_every} do not fit into memory; save less often or take larger steps"
+        )
+    return driver.Grid(t0, t_end, step, save_every)
 
 
 def make_rule(tolerance: float | None, max_iterations: int) -> Rule:
     """The rule of Newton's iteration, checked."""
-    if isinstance(max_iterations, bool) or int(max_iterations) != max_iterations or max_iterations < 1:
-        raise MethodError(f"max_iterations must be a whole number, at least 1, not {max_iterations!r}")
+    max_iterations = whole("max_iterations", max_iterations)
     if tolerance is None:
-        return Rule(max_iterations=int(max_iterations))
+        return Rule(max_iterations=max_iterations)
+    tolerance = initial.number("tolerance", tolerance)
     if not EPS <= tolerance < 1:
         raise MethodError(f"tolerance must lie between round-off ({EPS:.1e}) and 1, not {tolerance:g}")
-    return Rule(tolerance=float(tolerance), max_iterations=int(max_iterations))
+    return Rule(tolerance=tolerance, max_iterations=max_iterations)
 
 
-def make_inputs(system: System, u: Any, t0: float) -> driver.Inputs:
-    """Inputs as a function from times to rows, checked at the start."""
-    nu = system.nu
-    if u is None:
-        return lambda t: np.zeros((len(t), nu))
-    if not nu:
-        raise MethodError(f"{system.name!r} has no inputs, but u was given; declare them with inputs=...")
-
-    def rows(t: np.ndarray) -> np.ndarray:
-        if not callable(u):
-            return np.broadcast_to(np.asarray(u, dtype=float).reshape(1, nu), (len(t), nu))
-        return np.array([np.atleast_1d(u(float(s))) for s in t], dtype=float).reshape(len(t), nu)
-
-    try:
-        first = rows(np.array([t0]))
-    except (TypeError, ValueError) as error:
-        raise InconsistentState(
-            f"u must give {nu} numbers for {system.name!r} (a constant or a function of t): {error}"
-        ) from error
-    if not np.isfinite(first).all():
-        raise InconsistentState(f"u is not finite at t = {t0:g}: {first[0]}")
-    return rows
+def check_call(system: Any, compile: Any) -> None:
+    """The system is one, and `compile` has a meaning."""
+    if not isinstance(system, System):
+        raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}")
+    if not (isinstance(compile, (bool, np.bool_)) or (isinstance(compile, str) and compile == "auto")):
+        raise MethodError(f"compile must be 'auto', True or False, not {compile!r}")

@@ -151,7 +151,7 @@ class Solution:
         acceleration of the stored multipliers (at `t_lam`).
         """
         levels = {"position": self._position, "velocity": self._velocity, "acceleration": self._acceleration}
-        if level not in levels:
+        if not isinstance(level, str) or level not in levels:
             raise MethodError(f"there is no constraint level {level!r}{suggest(str(level), levels)}")
         if not self.system.m:
             return np.zeros((len(self.t), 0))
@@ -185,6 +185,8 @@ class Solution:
         """
         if name not in ("linear", "angular"):
             raise MethodError(f"there is no momentum {name!r}{suggest(str(name), ['linear', 'angular'])}")
+        if dimension not in (None, 1, 2, 3):
+            raise MethodError(f"dimension must be 1, 2 or 3, not {dimension!r}")
         d = dimension or self.system.dimension or self._guess_dimension()
         if self.system.n % d:
             raise ModelError(f"{self.system.n} coordinates cannot be particles in {d} dimensions")
@@ -230,7 +232,10 @@ class Solution:
         `q` is of fourth order in the distance of stored times, above that of the second-order methods here, and once
         continuously differentiable; `v` is its derivative. For midpoint-like methods the cubic is the parabola of the step.
         """
-        times = np.atleast_1d(np.asarray(t, dtype=float))
+        try:
+            times = np.asarray(t, dtype=float).ravel()
+        except (TypeError, ValueError) as error:
+            raise MethodError(f"at() takes a time or an array of times, not {t!r}") from error
         low, high = self.t[0], self.t[-1]
         slack = 1e-12 * max(1.0, abs(high))
         if not ((times >= low - slack) & (times <= high + slack)).all():
@@ -297,10 +302,11 @@ class Solution:
             "dissipated": ("interval", self.dissipated),
         }
         coords: dict[str, Any] = {"time": self.t, "coordinate": names}
+        coords["time_lam"] = self.t_lam
         if self.system.m:
             data["lam"] = (("time_lam", "constraint"), self.lam)
             data["g"] = (("time", "constraint"), self.residual("position"))
-            coords |= {"time_lam": self.t_lam, "constraint": np.arange(1, self.system.m + 1)}
+            coords["constraint"] = np.arange(1, self.system.m + 1)
         if self.system.nu:
             data["u"] = (("time", "input"), self.u)
         attributes = {"system": self.system.name, "method": str(self.method), "step": self.step}
@@ -308,9 +314,7 @@ class Solution:
 
     def save(self, path: str | Path, *, _extra: Any = None) -> Path:
         """Write to a NetCDF file, the system's functions included; `da.load` reads it without the model's source."""
-        path = Path(path)
-        if not path.parent.is_dir():
-            raise MethodError(f"the directory {str(path.parent)!r} does not exist; make it first")
+        path = target(path)
         data = self.to_xarray()
         meta = {
             "method": [self.method.name, {f.name: getattr(self.method, f.name) for f in fields(self.method)}],
@@ -330,10 +334,25 @@ class Solution:
         """Motion, energy and constraints in one matplotlib figure; written to `path` where one is given."""
         from dalembert.plotting import overview
 
+        path = None if path is None else target(path)
         figure = overview(self)
         if path is not None:
+            if path.suffix.lstrip(".").lower() not in figure.canvas.get_supported_filetypes():
+                raise MethodError(f"a figure cannot be written as {path.suffix!r}; use .png, .pdf or .svg")
             figure.savefig(path)
         return figure
+
+
+def target(path: Any) -> Path:
+    """A path that a file can be written to."""
+    if not isinstance(path, (str, Path)) or not str(path):
+        raise MethodError(f"a file name is expected, not {path!r}")
+    out = Path(path)
+    if out.is_dir():
+        raise MethodError(f"{str(out)!r} is a directory; give a file name in it")
+    if not out.parent.is_dir():
+        raise MethodError(f"the directory {str(out.parent)!r} does not exist; make it first")
+    return out
 
 
 def _largest(values: np.ndarray) -> float:
@@ -349,7 +368,7 @@ def read(path: str | Path) -> tuple[Solution, dict[str, Any]]:
     """A solution from a file, and what was stored with it."""
     import xarray as xr
 
-    if not Path(path).is_file():
+    if not (isinstance(path, (str, Path)) and Path(path).is_file()):
         raise MethodError(f"there is no file {str(path)!r}")
     try:
         data = xr.load_dataset(path, engine="netcdf4")
@@ -361,7 +380,7 @@ def read(path: str | Path) -> tuple[Solution, dict[str, Any]]:
     method = type(find(name))(**options)
     intervals = len(data["time"]) - 1
     lam = data["lam"].values if "lam" in data else np.zeros((intervals, 0))
-    t_lam = data["time_lam"].values if "lam" in data else np.zeros(intervals)
+    t_lam = data["time_lam"].values
     u = data["u"].values if "u" in data else np.zeros((intervals + 1, 0))
     work = np.stack([data["supplied"].values, data["dissipated"].values], axis=1)
     solution = Solution(

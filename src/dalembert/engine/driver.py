@@ -110,6 +110,7 @@ class Engine:
     def runner(self, compile: bool | str, steps: int) -> VirtualMachine | Native:
         """The way to run so many steps. `"auto"` compiles only where that pays, by count of operations, not by the clock."""
         operations = self.program.operations
+        compile = compile if isinstance(compile, str) else bool(compile)
         if compile is True:
             if operations > 5 * LARGEST_COMPILED:
                 raise CompilerError(

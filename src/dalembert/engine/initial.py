@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,9 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine.machine import solve_pivoted
-from dalembert.errors import ConvergenceError, InconsistentState, ModelError, SingularConstraints
+from dalembert.errors import ConvergenceError, InconsistentState, MethodError, ModelError, SingularConstraints, UnknownKeyword
+from dalembert.methods.slopes import _operation
+from dalembert.systems.base import System
 
 TOLERANCE = 1e-9  # of a constraint's own scale, for what must hold exactly at the start
 LOOSE = 1e-2  # for the velocity level of methods that do not keep it
@@ -55,6 +57,41 @@ def vector(system: Any, name: str, value: Any) -> np.ndarray:
     return array
 
 
+def number(name: str, value: Any) -> float:
+    """One finite number."""
+    try:
+        out = float(value)
+    except (TypeError, ValueError) as error:
+        raise MethodError(f"{name} must be a number, not {value!r}") from error
+    if not np.isfinite(out):
+        raise MethodError(f"{name} must be finite, not {out:g}")
+    return out
+
+
+def inputs_of(system: Any, u: Any, t0: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Inputs as a function from times to rows, checked at the start."""
+    nu = system.nu
+    if u is None:
+        return lambda t: np.zeros((len(t), nu))
+    if not nu:
+        raise MethodError(f"{system.name!r} has no inputs, but u was given; declare them with inputs=...")
+
+    def rows(t: np.ndarray) -> np.ndarray:
+        if not callable(u):
+            return np.broadcast_to(np.asarray(u, dtype=float).reshape(1, nu), (len(t), nu))
+        return np.array([np.atleast_1d(u(float(s))) for s in t], dtype=float).reshape(len(t), nu)
+
+    try:
+        first = rows(np.array([t0]))
+    except Exception as error:
+        raise InconsistentState(
+            f"u must give {nu} numbers for {system.name!r} (a constant or a function of t): {type(error).__name__}: {error}"
+        ) from error
+    if not np.isfinite(first).all():
+        raise InconsistentState(f"u is not finite at t = {t0:g}: {first[0]}")
+    return rows
+
+
 def choose(system: Any, q: Any, v: Any, p: Any, par: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """`q` and the second half of the state, from what was given, the system's defaults, or rest."""
     if v is not None and p is not None:
@@ -64,6 +101,8 @@ def choose(system: Any, q: Any, v: Any, p: Any, par: np.ndarray) -> tuple[np.nda
         raise InconsistentState(f"{system.name!r} has no default initial values: give q=... and {system.momenta}=...")
     if second is None and other is None and q is None:
         second = system.initial.get(system.momenta)
+        if second is None and system.momenta == "v":
+            other = system.initial.get("p")
     q = vector(system, "q", system.initial["q"] if q is None else q)
     if other is not None:
         if system.momenta == "p":
@@ -100,12 +139,13 @@ def check_functions(system: Any, at: Mapping[str, Any], par: np.ndarray) -> None
             )
     energy = "potential" if system.kind == "mechanical" else "hamiltonian"
     if ("slope", energy) not in system._steps:
-        slope = ca.densify(ca.gradient(system.expression(energy), system.q))
+        slope = ca.densify(ca.gradient(system.expression(energy), ca.vertcat(system.q, system.p)))
         symbols = [system.q, system.v, system.p, system.t, system.u, system.par]
         system._steps["slope", energy] = ca.Function("slope", symbols, [slope])
     numbers = np.array(system._steps["slope", energy](*values)).ravel()
     if not np.isfinite(numbers).all():
-        name = system.coordinates[int(np.argmin(np.isfinite(numbers)))]
+        bad = int(np.argmin(np.isfinite(numbers)))
+        name = system.coordinates[bad % system.n] if bad < system.n else f"momentum of {system.coordinates[bad - system.n]}"
         raise ModelError(
             f"the derivative of {energy} with respect to {name!r} is not finite at t = {float(at['t']):g}; "
             "a distance of zero under a square root is the usual cause"
@@ -126,12 +166,14 @@ def check_mass(system: Any, q: np.ndarray, par: np.ndarray) -> None:
     f = system._functions["mass"]
     M = f(q, np.zeros(system.n), np.zeros(system.n), 0.0, np.zeros(system.nu), par)
     diagonal = np.array(ca.densify(ca.diag(M))).ravel()
-    if M.sparsity().is_diag() or system.n > 2000:
-        low, index = float(diagonal.min()), int(diagonal.argmin())
-    else:
-        values, vectors = np.linalg.eigh(M.full())
-        low, index = float(values[0]), int(np.abs(vectors[:, 0]).argmax())
-    if low <= 1e-13 * float(np.abs(diagonal).max()):
+    low, index = float(diagonal.min()), int(diagonal.argmin())
+    singular = low <= 0
+    if not singular and not M.sparsity().is_diag() and system.n <= 2000:
+        root = np.sqrt(diagonal)  # masses of very different size are no reason to refuse: look at the shape only
+        values, vectors = np.linalg.eigh(M.full() / np.outer(root, root))
+        index = int(np.abs(vectors[:, 0]).argmax())
+        low, singular = float(values[0] * diagonal[index]), bool(values[0] <= 1e-13)
+    if singular:
         raise ModelError(
             f"the mass matrix is singular or not positive definite: its smallest eigenvalue is {low:.3g}, "
             f"in the direction of {system.coordinates[index]!r}; give that coordinate a mass, or remove it"
@@ -205,11 +247,54 @@ def check_constraints(system: Any, at: Mapping[str, Any], par: np.ndarray, exact
     def size(x: np.ndarray) -> np.ndarray:
         return np.array(ca.densify(absolute @ np.abs(x))).ravel()
 
-    _refuse(np.abs(g), TOLERANCE * np.maximum(1.0, size(at["q"])), "q", "g", system.m, "position")
+    rounding = 1e-13 * rounding_of(system._functions["holonomic"], [at["q"], at["t"], par], ("q", "t", "par"))
+    _refuse(np.abs(g), TOLERANCE * size(at["q"]) + rounding, "q", "g", system.m, "position")
     rate = system.numeric("drift", par, **at)[0]
     tolerance = TOLERANCE if "velocity" in exact_levels else LOOSE
-    floor = TOLERANCE if "velocity" in exact_levels else 1e-6
-    _refuse(np.abs(rate), np.maximum(floor, tolerance * size(at["v"])), system.momenta, "G v", system.m, "velocity")
+    largest = np.full(system.n, np.abs(at["v"]).max())
+    moving = np.abs(system.numeric("rate", par, **at)[0])  # a system at rest on a moving constraint is measured by its motion
+    allowed = tolerance * (size(at["v"]) + 1e-3 * size(largest) + moving) + 1e-300
+    _refuse(np.abs(rate), allowed, system.momenta, "G v", system.m, "velocity")
+
+
+def rounding_of(function: ca.Function, values: list[Any], names: tuple[str, ...]) -> np.ndarray:
+    """For each output the sum of the sizes of its terms: eps times this is what rounding can do to it.
+
+    A running error analysis: sums add their terms' sizes, products multiply values, the rest follows its derivative.
+    """
+    given = dict(zip(names, values, strict=True))
+    inputs = [
+        np.atleast_1d(np.asarray(given.get(function.name_in(i), np.zeros(function.numel_in(i))))) for i in range(function.n_in())
+    ]
+    work: dict[int, tuple[float, float]] = {}
+    out = np.zeros(function.numel_out(0))
+    for k in range(function.n_instructions()):
+        op, i, o = function.instruction_id(k), function.instruction_input(k), function.instruction_output(k)
+        if op == ca.OP_OUTPUT:
+            out[function.sparsity_out(0).row()[o[1]]] = work[i[0]][1]
+        elif op == ca.OP_INPUT:
+            x = float(inputs[i[0]].ravel()[i[1]])
+            work[o[0]] = (x, abs(x))
+        elif op == ca.OP_CONST:
+            x = function.instruction_constant(k)
+            work[o[0]] = (x, abs(x))
+        elif op in (ca.OP_ADD, ca.OP_SUB):
+            (a, ea), (b, eb) = work[i[0]], work[i[1]]
+            work[o[0]] = (a + b if op == ca.OP_ADD else a - b, ea + eb)
+        elif op in (ca.OP_MUL, ca.OP_SQ):
+            (a, ea), (b, eb) = work[i[0]], work[i[-1]]
+            work[o[0]] = (a * b, abs(a) * eb + abs(b) * ea)
+        else:
+            values_in = [work[j] for j in i]
+            z = _apply_operation(op, [v for v, _ in values_in])
+            relative = sum(e / abs(v) if v else 0.0 for v, e in values_in)
+            work[o[0]] = (z, abs(z) * max(1.0, relative))
+    return out
+
+
+def _apply_operation(op: int, values: list[float]) -> float:
+    symbols = [ca.SX.sym("s") for _ in values]
+    return float(ca.Function("op", symbols, [_operation(op, symbols)])(*values))
 
 
 def _refuse(residual: np.ndarray, allowed: np.ndarray, name: str, symbol: str, m: int, level: str) -> None:
@@ -270,6 +355,7 @@ def consistent(
     t0: float = 0.0,
     u: Any = None,
     parameters: Mapping[str, Any] | None = None,
+    **unknown: Any,
 ) -> Consistent:
     """Consistent initial values near given ones.
 
@@ -279,8 +365,15 @@ def consistent(
     >>> start = da.consistent(system, q=[0.9, 0.1], v=[0.0, 1.0])
     >>> da.simulate(system, "rattle", **start, t_end=1.0, step=0.01)
     """
+    if unknown:
+        raise UnknownKeyword.of("consistent", unknown, consistent)
+    if not isinstance(system, System):
+        raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}")
+    t0 = number("t0", t0)
     par = system.pack(parameters)
     q, second = choose(system, q, v, p, par)
+    inputs = inputs_of(system, u, t0)(np.array([t0]))[0]
+    check_functions(system, {**arguments(system, q, second, t0, par), "u": inputs}, par)
     check_mass(system, q, par)
     zeros = np.zeros(system.n)
     at: dict[str, Any] = {"q": q, "t": float(t0)}
@@ -304,7 +397,7 @@ def consistent(
                 if np.abs(change).max() <= 1e-15 * (np.abs(second).max() + 1e-300):
                     break
     at = arguments(system, q, second, float(t0), par)
-    lam = multipliers(system, at, par, u)
+    lam = multipliers(system, at, par, inputs)
     momentum = second if system.momenta == "p" else system.numeric("momentum", par, q=q, v=second)[0]
     return Consistent(q, at["v"], momentum, lam, system.momenta)
 

@@ -166,7 +166,7 @@ class EnergyMomentum(_OneStep):
     source: ClassVar[str] = "Gonzalez 1999, eqs. 21, 33; Kinon et al. 2025, eq. 44"
 
     def __post_init__(self) -> None:
-        if self.gradient not in GRADIENTS:
+        if not isinstance(self.gradient, str) or self.gradient not in GRADIENTS:
             raise MethodError(f"gradient must be one of {', '.join(GRADIENTS)}, not {self.gradient!r}")
 
     def _gradient(self) -> Pullback:

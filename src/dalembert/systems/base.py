@@ -31,6 +31,11 @@ class Picture:
     masses: tuple[int, ...] = ()
     trails: tuple[int, ...] = ()
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "links", tuple((int(a), int(b)) for a, b in self.links))
+        for name in ("masses", "trails"):
+            object.__setattr__(self, name, tuple(int(i) for i in getattr(self, name)))
+
 
 class System:
     """A system in coordinates `q`, with symbolic parameters and functions traced from the user's.
@@ -77,7 +82,7 @@ class System:
             raise ModelError(f"{self.n} coordinates cannot be particles in {dimension} dimensions")
         self.dimension = dimension
         self.parameters: dict[str, np.ndarray] = {}
-        for key, value in (parameters or {}).items():
+        for key, value in _mapping("parameters", parameters).items():
             if key in (*ARGUMENTS, "x", "y", "z", "invariants") or not key.isidentifier():
                 raise ModelError(f"a parameter cannot be called {key!r}: that name has a meaning of its own")
             self.parameters[key] = _numbers(f"parameter {key!r}", value)
@@ -89,7 +94,10 @@ class System:
         self.t = SX.sym("t")
         self.u = SX.sym("u", 0)
         self.par = SX.sym("par", sum(x.size for x in self.parameters.values()))
-        self.initial = dict(initial or {})
+        self.initial = _mapping("initial", initial)
+        for key in self.initial:
+            if key not in ("q", "v", "p"):
+                raise ModelError(f"initial values are called q, v or p, not {key!r}")
         self.picture: Picture | None = None
 
     # ---- building ---------------------------------------------------------------------------------------
@@ -120,11 +128,17 @@ class System:
         self._functions[role] = ca.Function(role, inputs, [expression], [*ARGUMENTS, "par"], [role])
 
     def _set_picture(self, picture: Picture | None) -> None:
+        if picture is not None and not isinstance(picture, Picture):
+            raise ModelError(f"picture must be a da.Picture(points=..., links=...), not {type(picture).__name__}")
         self.picture = picture
         if picture is not None:
             points = self._trace("picture.points", picture.points, ("q", "t"))
             if points.shape[1] not in (2, 3):
                 raise ModelError(f"picture.points must have 2 or 3 columns, got the shape {points.shape}")
+            rows = points.shape[0]
+            used = [*(i for link in picture.links for i in link), *picture.masses, *picture.trails]
+            if used and not (min(used) >= 0 and max(used) < rows):
+                raise ModelError(f"the picture has {rows} points, counted from 0, but uses point {max(used)}")
             self._define("points", points)
 
     def _finite(self, value: Any, role: str) -> None:
@@ -203,7 +217,7 @@ class System:
 
     def pack(self, overrides: Mapping[str, Any] | None = None) -> np.ndarray:
         """The parameter vector, with some values replaced."""
-        overrides = dict(overrides or {})
+        overrides = _mapping("parameters", overrides)
         parts = []
         for key, default in self.parameters.items():
             value = _numbers(f"parameter {key!r}", overrides.pop(key, default))
@@ -268,6 +282,18 @@ class System:
         self.__dict__.update(System.loads(text).__dict__)
 
 
+def _mapping(what: str, value: Any) -> dict[str, Any]:
+    """A dictionary with names as keys."""
+    try:
+        out = dict(value or {})
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{what} must be a dictionary of names and values, not {value!r}") from error
+    for key in out:
+        if not isinstance(key, str):
+            raise ModelError(f"{what} must have names as keys, not {key!r}")
+    return out
+
+
 def _tuples(x: Any) -> Any:
     return tuple(_tuples(y) for y in x) if isinstance(x, list) else x
 
@@ -281,7 +307,10 @@ def _names(coordinates: Sequence[str] | int) -> tuple[str, ...]:
         return tuple(f"q{i}" for i in range(int(coordinates)))
     if isinstance(coordinates, str):
         raise ModelError(f"coordinates is a tuple of names or a number; for one name write ({coordinates!r},)")
-    names = tuple(str(c) for c in coordinates)
+    try:
+        names = tuple(str(c) for c in coordinates)
+    except TypeError as error:
+        raise ModelError(f"coordinates is a tuple of names or a whole number, not {coordinates!r}") from error
     if not names:
         raise ModelError("a system needs at least one coordinate")
     if len(set(names)) < len(names):

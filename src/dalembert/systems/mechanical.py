@@ -59,6 +59,8 @@ class _Constrained(System):
             R = square("dissipation", self._trace("dissipation", dissipation, ("q", "v", *moving, "t")), n)
             self._define("dissipation", R)
         if force is not None:
+            if not self.nu and callable(force) and "u" in getattr(getattr(force, "__code__", None), "co_varnames", ()):
+                raise ModelError("force uses u, but the system has no inputs: say how many, inputs=1, or give their matrix B(q)")
             f = column("force", self._trace("force", force, ("q", "v", *moving, "t", "u")), n)
             self._finite(f, "force")
             self._define("force", f)
@@ -249,7 +251,7 @@ class Mechanical(_Constrained):
         H = ca.dot(self.p, velocity) / 2 + self.expression("potential")
         other = Hamiltonian.__new__(Hamiltonian)
         initial = dict(self.initial)
-        if "v" in initial:
+        if "v" in initial and "q" in initial:
             initial["p"] = self.numeric("momentum", self.pack(), q=initial["q"], v=initial.pop("v"))[0]
         System.__init__(other, self.coordinates, self.parameters, self.name, initial, self.dimension)
         other.u = self.u

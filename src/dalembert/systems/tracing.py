@@ -78,6 +78,9 @@ _UFUNCS: dict[Any, Callable[..., Any]] = {
     np.logical_and: ca.logic_and,
     np.logical_or: ca.logic_or,
     np.logical_not: ca.logic_not,
+    np.bitwise_and: ca.logic_and,
+    np.bitwise_or: ca.logic_or,
+    np.invert: ca.logic_not,
     np.heaviside: lambda x, y: ca.if_else(x > 0, 1, ca.if_else(x < 0, 0, y)),
 }
 
@@ -124,8 +127,8 @@ class Scalar(_Symbolic):
 
     def __bool__(self) -> bool:
         raise ModelError(
-            "a model function asks for the truth of a symbol (if, and, max, ==); "
-            "use np.where(condition, a, b), np.maximum or np.minimum, which can be differentiated"
+            "a model function asks for the truth of a symbol (if, and, max, ==); use np.where(condition, a, b), "
+            "np.maximum or np.minimum, and build arrays for them with np.stack, not np.array"
         )
 
     def __float__(self) -> float:
@@ -166,7 +169,10 @@ for _name in ("add", "sub", "mul", "truediv", "pow"):
     setattr(Scalar, f"__r{_name}__", _binary(getattr(operator, _name), swapped=True))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Scalar, f"__{_name}__", _binary(getattr(operator, _name)))
-for _name, _rule in {"neg": operator.neg, "pos": operator.pos, "abs": ca.fabs}.items():
+for _name, _logic in {"and": ca.logic_and, "or": ca.logic_or}.items():
+    setattr(Scalar, f"__{_name}__", _binary(_logic))
+    setattr(Scalar, f"__r{_name}__", _binary(_logic, swapped=True))
+for _name, _rule in {"neg": operator.neg, "pos": operator.pos, "abs": ca.fabs, "invert": ca.logic_not}.items():
     setattr(Scalar, f"__{_name}__", lambda self, rule=_rule: Scalar(rule(self.sx)))
 for _ufunc, _rule in _UFUNCS.items():
     # NumPy's object loops call the method that has the ufunc's name
@@ -181,6 +187,15 @@ class Array(_Symbolic, np.ndarray):
 
     def __SX__(self) -> Any:
         return to_sx(self)
+
+    def clip(self, *limits: Any, **named: Any) -> Any:  # type: ignore[override]
+        return _clip(self, *limits, **named)
+
+    def max(self, axis: Any = None) -> Any:  # type: ignore[override]
+        return _extreme(np.maximum, self, axis)
+
+    def min(self, axis: Any = None) -> Any:  # type: ignore[override]
+        return _extreme(np.minimum, self, axis)
 
 
 def symbols(sx: Any, shape: tuple[int, ...]) -> Any:
@@ -238,6 +253,20 @@ def _norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> 
     return np.sqrt(np.sum(np.asarray(x, dtype=object).view(Array) ** 2, axis=axis, keepdims=keepdims))
 
 
+def _clip(a: Any, a_min: Any = None, a_max: Any = None, *, min: Any = None, max: Any = None) -> Any:
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    a = a if low is None else np.maximum(a, low)
+    return a if high is None else np.minimum(a, high)
+
+
+def _extreme(rule: Any, a: Any, axis: Any = None) -> Any:
+    parts = list(np.ravel(a)) if axis is None else list(np.moveaxis(a, axis, 0))
+    out = parts[0]
+    for part in parts[1:]:
+        out = rule(out, part)
+    return out
+
+
 def _solve(a: Any, b: Any) -> Any:
     return symbols(ca.solve(to_sx(a), to_sx(b)).T, np.shape(b))
 
@@ -252,7 +281,9 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
     np.linalg.solve: _solve,
     np.linalg.inv: _inv,
     np.linalg.det: lambda a: Scalar(ca.det(to_sx(a))),
-    np.clip: lambda a, lo, hi: np.minimum(np.maximum(a, lo), hi),
+    np.clip: _clip,
+    np.max: lambda a, axis=None: _extreme(np.maximum, a, axis),
+    np.min: lambda a, axis=None: _extreme(np.minimum, a, axis),
     np.ndim: lambda a: a.ndim,
     np.shape: lambda a: a.shape,
     np.size: lambda a: a.size,
@@ -273,11 +304,13 @@ def to_sx(value: Any) -> Any:
         for i, j, x in zip(coo.row, coo.col, coo.data, strict=True):
             out[int(i), int(j)] = _sx(x)
         return out
-    array = np.empty((), dtype=object) if value is None else _nested(value)
-    if array.dtype != object:
-        return ca.sparsify(SX(ca.DM(np.asarray(array, dtype=float))))
+    if value is None:
+        raise ModelError("the function returned nothing; is a `return` missing?")
+    array = _nested(value)
     if array.ndim > 2:
         raise ModelError(f"a value of {array.ndim} dimensions {array.shape}, at most a matrix is expected")
+    if array.dtype != object:
+        return ca.sparsify(SX(ca.DM(np.asarray(array, dtype=float))))
     elements = [_sx(x) for x in array.ravel(order="F")]
     if any(not e.is_scalar() for e in elements):
         raise ModelError("a list that mixes scalars and vectors; use np.concatenate to join vectors")
@@ -314,7 +347,11 @@ def call(role: str, function: Any, arguments: Mapping[str, Any], known: Mapping[
     if not callable(function):
         return _guarded(role, lambda: to_sx(function))
     given = {}
-    for parameter in inspect.signature(function).parameters.values():
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError) as error:
+        raise ModelError(f"{role}: {function!r} has no signature to match arguments with; wrap it in a lambda") from error
+    for parameter in signature.parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ModelError(f"{role}: arguments are matched by name, so *args and **kwargs cannot be used")
         if parameter.kind is parameter.POSITIONAL_ONLY:
@@ -337,9 +374,12 @@ def _guarded(role: str, evaluate: Callable[[], Any]) -> Any:
     except ModelError as error:
         raise ModelError(f"{role}: {error}") from error
     except Exception as error:
+        text = str(error).strip().splitlines()
+        hint = "Write it with NumPy functions of its arguments"
+        if "no callable" in str(error) or "dtype('O')" in str(error):
+            hint = "np.array([...]) of symbols and numbers is a plain array that NumPy cannot treat: build it with np.stack"
         raise ModelError(
-            f"{role} could not be evaluated with symbols: {type(error).__name__}: {error}. "
-            "Write it with NumPy functions of its arguments"
+            f"{role} could not be evaluated with symbols: {type(error).__name__}: {text[0] if text else ''}. {hint}"
         ) from error
 
 
