@@ -70,11 +70,11 @@ def test_unusual_models_run_with_every_method(name, method):
     except da.MethodError:
         assert method == "shake"
         return
-    for compile in (False, True):
+    for compile in (False, True) if method in ("rattle", "shake", "midpoint", "energy-momentum") else (False,):
         sol = da.simulate(system, method, q=q, v=v, t_end=100 * h, step=h, compile=compile)
         assert np.isfinite(sol.energy).all()
         assert sol.stats["pivoted_steps"] == 0
-        if system.m and (method != "midpoint" or name != "moving point"):
+        if system.m and "position" in REGISTER[method]().exact_levels and (method != "midpoint" or name != "moving point"):
             scale = max(np.abs(sol.q).max() ** 2, 1.0 if name not in ("nanometres",) else 0.0)
             assert np.abs(sol.residual("position")).max() < 2e-14 * scale
         if method == "energy-momentum":

@@ -16,7 +16,7 @@ from dalembert.errors import (
     SingularConstraints,
     UnknownKeyword,
 )
-from dalembert.methods import list_methods
+from dalembert.methods import compose, list_methods
 from dalembert.sensitivity import Sensitivity, sensitivity
 from dalembert.simulate import simulate
 from dalembert.solution import Sample, Solution, load
@@ -44,6 +44,7 @@ __all__ = [
     "Solution",
     "UnknownKeyword",
     "catalog",
+    "compose",
     "consistent",
     "list_methods",
     "list_systems",

@@ -90,7 +90,7 @@ def simulate(
     q, second = initial.choose(system, q, v, p, par)
     at = initial.arguments(system, q, second, grid.t0, par)
     inputs = initial.inputs_of(system, u, grid.t0)
-    initial.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method.exact_levels)
+    initial.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method)
     engine = prepare(system, method)
     state = start(system, engine.program, at, par, lam, inputs)
     memory = Memory.start(engine.program, state, par)

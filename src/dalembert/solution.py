@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import MethodError, ModelError, suggest
-from dalembert.methods.base import Method, find
+from dalembert.methods.base import Method
 from dalembert.systems.base import System
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ class Solution:
     ) -> None:
         self.system, self.method, self.step, self.stats = system, method, step, stats
         self._par, self.t, self.q, self._second = par, t, q, second
-        self.lam, self.t_lam, self._work, self.u = lam, t_lam, work, u
+        self._lam, self.t_lam, self._work, self.u = lam, t_lam, work, u
 
     @classmethod
     def of_run(
@@ -91,6 +91,18 @@ class Solution:
     def p(self) -> np.ndarray:
         """Momenta, `M(q) v` for a mechanical system."""
         return self._second if self.system.momenta == "p" else self._numeric("momentum")
+
+    @cached_property
+    def lam(self) -> np.ndarray:
+        """Multipliers at the times `t_lam`: those of the method, or of the acceleration level where it stores none."""
+        if self._lam.shape[1] or not self.system.m:
+            return self._lam
+        from dalembert.engine.initial import multipliers
+
+        rows = slice(len(self.t) - len(self.t_lam), None)
+        at = {k: a[rows] for k, a in self._at.items()} | {"v": self.v[rows]}
+        one = [{k: a[i] for k, a in at.items()} for i in range(len(self.t_lam))]
+        return np.array([multipliers(self.system, a, self._par, a.get("u")) for a in one]).reshape(-1, self.system.m)
 
     @property
     def x(self) -> np.ndarray:
@@ -317,7 +329,7 @@ class Solution:
         path = target(path)
         data = self.to_xarray()
         meta = {
-            "method": [self.method.name, {f.name: getattr(self.method, f.name) for f in fields(self.method)}],
+            "method": self.method.spec(),
             "parameters": self._par.tolist(),
             "stats": self.stats,
             "system": self.system.dumps(),
@@ -376,8 +388,7 @@ def read(path: str | Path) -> tuple[Solution, dict[str, Any]]:
     except (OSError, KeyError, ValueError) as error:
         raise MethodError(f"{str(path)!r} is not a solution written by dalembert: {error}") from error
     system = System.loads(meta["system"])
-    name, options = meta["method"]
-    method = type(find(name))(**options)
+    method = Method.of_spec(meta["method"])
     intervals = len(data["time"]) - 1
     lam = data["lam"].values if "lam" in data else np.zeros((intervals, 0))
     t_lam = data["time_lam"].values

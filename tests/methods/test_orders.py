@@ -13,6 +13,8 @@ from conftest import (
     skew_hamiltonian,
 )
 from dalembert.methods.base import REGISTER
+from dalembert.methods.composition import Composition
+from dalembert.methods.stages import Staged
 
 PROBLEMS = {
     "double pendulum": (da.catalog.double_pendulum, {}),
@@ -25,7 +27,7 @@ PROBLEMS = {
     "double pendulum, Hamiltonian": (lambda: da.catalog.double_pendulum().to_hamiltonian(), {}),
     "driven, Hamiltonian": (lambda: driven_pendulum().to_hamiltonian(), {"u": [0.7]}),
 }
-VARIANTS = [cls() for cls in REGISTER.values()] + [
+VARIANTS = [cls() for cls in REGISTER.values() if not issubclass(cls, (Staged, Composition))] + [
     da.methods.EnergyMomentum(gradient=g) for g in ("gonzalez", "mean-value", "itoh-abe")
 ]
 

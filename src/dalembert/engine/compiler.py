@@ -18,7 +18,8 @@ from pathlib import Path
 from dalembert.errors import CompilerError
 
 # No fast-math and no contraction: compiled steps are those of the virtual machine, bit by bit where libm agrees.
-FLAGS = ("-O1", "-std=c99", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-w")
+FLAGS = ("-std=c99", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-w")
+LONG = 150_000  # characters of source beyond which optimising takes longer than it saves
 
 
 @cache
@@ -53,8 +54,12 @@ def cache_directory() -> Path:
     return base
 
 
+def _flags(source: str) -> tuple[str, ...]:
+    return ("-O1" if len(source) < LONG else "-O0", *FLAGS)
+
+
 def _target(source: str, command: tuple[str, ...]) -> Path:
-    key = "\0".join([source, *command, *FLAGS, platform.machine(), platform.system()])
+    key = "\0".join([source, *command, *_flags(source), platform.machine(), platform.system()])
     return cache_directory() / f"step-{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
 
 
@@ -77,7 +82,7 @@ def load(source: str) -> ctypes.CDLL:
         with tempfile.TemporaryDirectory(dir=target.parent) as directory:
             c_file, built = Path(directory, "step.c"), Path(directory, "step.so")
             c_file.write_text(source)
-            full = [*command, *FLAGS, str(c_file), "-o", str(built), "-lm"]
+            full = [*command, *_flags(source), str(c_file), "-o", str(built), "-lm"]
             run = subprocess.run(full, capture_output=True, text=True, check=False)
             if run.returncode:
                 raise CompilerError(f"{command[0]} failed on the generated step: {run.stderr.strip()[-400:]}")

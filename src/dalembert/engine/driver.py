@@ -125,8 +125,8 @@ class Engine:
         saved = steps * (8e-6 + 4e-9 * operations)
         if saved < 0.02:
             return self.machine()
-        price = 0.1 + 8e-5 * operations
-        if saved > 1.5 * price or compiler.is_cached(self._code()):
+        price = 0.1 + (7e-5 if operations < 10_000 else 3e-5) * operations
+        if saved > price or compiler.is_cached(self._code()):
             try:
                 return self.native()
             except CompilerError:  # a compiler that does not work is as good as none

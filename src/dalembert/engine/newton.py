@@ -24,7 +24,7 @@ class Rule:
     max_iterations: int = 25
     refresh: float = 0.05
     stagnation: float = 0.5
-    floor: float = 1e-9
+    floor: float = 1e-7
 
     def bind(self, update: Callable[[], object], sizes: Sequence[float], factor: Callable[[], object]) -> Callable[[], int]:
         """The iteration as a function of no arguments that returns the number of iterations, negative for failure.

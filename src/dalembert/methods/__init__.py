@@ -1,8 +1,30 @@
 """How it moves: each method turns a system into one step, as expressions."""
 
 from dalembert.methods.base import Method, list_methods
+from dalembert.methods.composition import Composition, compose
 from dalembert.methods.energy_momentum import EnergyMomentum, Midpoint
+from dalembert.methods.lobatto_pair import LobattoPair
 from dalembert.methods.rattle import Rattle, Shake
+from dalembert.methods.stages import Gauss, LobattoIIIA, LobattoIIIC, Murua, MuruaGGL, RadauIA, RadauIIA
 from dalembert.methods.step import Solve, Step
 
-__all__ = ["EnergyMomentum", "Method", "Midpoint", "Rattle", "Shake", "Solve", "Step", "list_methods"]
+__all__ = [
+    "Composition",
+    "EnergyMomentum",
+    "Gauss",
+    "LobattoIIIA",
+    "LobattoIIIC",
+    "LobattoPair",
+    "Method",
+    "Midpoint",
+    "Murua",
+    "MuruaGGL",
+    "RadauIA",
+    "RadauIIA",
+    "Rattle",
+    "Shake",
+    "Solve",
+    "Step",
+    "compose",
+    "list_methods",
+]

@@ -28,11 +28,12 @@ class Method:
     symplectic: ClassVar[bool] = False
     exact_levels: ClassVar[tuple[str, ...]] = ("position",)
     index: ClassVar[int] = 3
+    any_mass: ClassVar[bool] = False  # whether a singular mass matrix can be treated
 
     def check(self, system: Any) -> None:
         """Refuse a system that the method cannot treat."""
         if system.kind not in self.treats:
-            able = [n for n, m in REGISTER.items() if system.kind in m.treats]
+            able = [n for n, m in REGISTER.items() if system.kind in m.treats and n != "composition"]
             raise MethodError(f"{self.name} cannot treat a {system.kind} system; {_these(able)}")
         if system.has("nonholonomic"):
             raise MethodError(
@@ -42,6 +43,17 @@ class Method:
     def step(self, system: Any) -> Step:
         """The step of this method on a system, as expressions."""
         raise TypeError(f"{type(self).__name__} does not define step()")
+
+    def spec(self) -> list[Any]:
+        """Name and options as plain data; `Method.of_spec` is the inverse."""
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        return [self.name, {k: v.spec() if isinstance(v, Method) else v for k, v in values.items()}]
+
+    @staticmethod
+    def of_spec(spec: list[Any]) -> Method:
+        name, options = spec
+        values = {k: Method.of_spec(v) if isinstance(v, list) and len(v) == 2 else v for k, v in options.items()}
+        return REGISTER[name](**values)
 
     def __str__(self) -> str:
         options = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) != f.default]
@@ -71,6 +83,9 @@ def find(method: str | Method) -> Method:
         raise MethodError(f"a method is a name or an object of da.methods, not {method!r}")
     if method in REGISTER:
         return REGISTER[method]()
+    base, _, number = method.rpartition("-")
+    if base in REGISTER and number.isdigit() and "stages" in {f.name for f in fields(REGISTER[base])}:
+        return REGISTER[base](stages=int(number))  # type: ignore[call-arg]
     plain = re.sub(r"[\s_]+", "-", method.strip().lower())
     hint = suggest(plain, REGISTER)
     raise MethodError(f"there is no method {method!r}{hint}")
@@ -115,6 +130,6 @@ def _cell(value: Any) -> str:
 def list_methods() -> Table:
     """All methods: order in (q, v, lam), the index they treat, and what they keep exactly."""
     return Table(
-        MethodInfo(n, m.order, m.index, m.treats, m.keeps, m.symmetric, m.symplectic, m.source, m)
-        for n, m in sorted(REGISTER.items())
+        MethodInfo(str(m()), m().order, m.index, m.treats, m.keeps, m.symmetric, m.symplectic, m.source, m)
+        for _, m in sorted(REGISTER.items())
     )

@@ -48,12 +48,15 @@ def _length(s: Any) -> Any:
 
 def acceleration(s: Any, force: Any, h: Any) -> Any:
     """The size of the accelerations of a mechanical system under a force."""
-    free = force / ca.densify(ca.diag(s.expression("mass")))
+    h = ca.fabs(h)  # sub-steps of a composition may go backwards
+    mass = ca.densify(ca.diag(s.expression("mass")))
+    free = force / ca.if_else(mass > 0, mass, 1)
     return typical(s.v) / h + typical(free) + POSITIONS * _length(s) / h**2
 
 
 def velocity_and_rate(s: Any, h: Any) -> tuple[Any, Any, Any, Any]:
     """Sizes of a Hamiltonian system: velocities, rates of the momenta, the force alone, and one over a typical mass."""
+    h = ca.fabs(h)  # sub-steps of a composition may go backwards
     velocity = s.role("velocity")
     light = typical(ca.diag(ca.jacobian(velocity, s.p))) + 1e-300
     force = typical(ca.gradient(s.expression("hamiltonian"), s.q))
@@ -63,6 +66,7 @@ def velocity_and_rate(s: Any, h: Any) -> tuple[Any, Any, Any, Any]:
 
 def position_level(s: Any, velocity: Any, free: Any, h: Any) -> Any:
     """The size of each position constraint: `|G_j| |q|`, its own terms, and what the motion in one step adds to it."""
+    h = ca.fabs(h)  # sub-steps of a composition may go backwards
     G = ca.fabs(s.role("jacobian"))
     step = h * typical(velocity) + h**2 * typical(free)
     return (G @ ca.fabs(s.q) + ca.sum2(G) * (step + reach(s))) / 8
@@ -70,5 +74,6 @@ def position_level(s: Any, velocity: Any, free: Any, h: Any) -> Any:
 
 def velocity_level(s: Any, velocity: Any, free: Any, h: Any) -> Any:
     """The size of each velocity constraint: `|G_j| |v|`, and what the forces of one step add to it."""
+    h = ca.fabs(h)  # sub-steps of a composition may go backwards
     G = ca.fabs(s.role("jacobian"))
     return (G @ ca.fabs(velocity) + ca.sum2(G) * (h * typical(free) + POSITIONS * _length(s) / h)) / 8

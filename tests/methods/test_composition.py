@@ -1,0 +1,71 @@
+"""Compositions: orders 4, 6, 8, with everything kept that the base keeps."""
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from conftest import angle_pendulum, order_of, polar_rod
+from dalembert.methods.composition import gammas
+
+
+@pytest.mark.parametrize("scheme", ["yoshida", "suzuki"])
+@pytest.mark.parametrize("order", [4, 6, 8])
+def test_coefficients(order, scheme):
+    g = np.array(gammas(2, order, scheme))
+    assert g.sum() == pytest.approx(1, abs=1e-14)
+    np.testing.assert_allclose(g, g[::-1])
+    assert abs((g**3).sum()) < 1e-14  # the condition for order 4
+    if order >= 6:
+        assert abs((g**5).sum()) < 1e-13
+
+
+@pytest.mark.parametrize(
+    ("base", "order", "scheme"),
+    [
+        ("rattle", 4, "yoshida"),
+        ("rattle", 6, "yoshida"),
+        ("energy-momentum", 4, "yoshida"),
+        ("energy-momentum", 4, "suzuki"),
+        ("energy-momentum", 6, "yoshida"),
+        ("midpoint", 4, "suzuki"),
+        ("lobatto-pair-3", 6, "yoshida"),
+    ],
+)
+@pytest.mark.parametrize("make", [angle_pendulum, polar_rod], ids=lambda f: f.__name__)
+def test_orders(base, order, scheme, make):
+    system, method = make(), da.compose(base, order=order, scheme=scheme)
+    ref = da.simulate(system, "gauss-6" if not system.m else "radau-iia-6", t_end=0.4, step=0.02, compile=False)
+    counts = np.array([8, 12, 16, 24, 32]) if order == 4 else np.array([12, 14, 16, 20])
+    errors = [np.abs(da.simulate(system, method, t_end=0.4, step=0.4 / k, compile=False).x[-1] - ref.x[-1]).max() for k in counts]
+    if np.sum(np.array(errors) > 1e-12) >= 3:
+        assert order_of(errors, 0.4 / counts) > order - 0.35, errors
+
+
+def test_energy_momentum_stays_exact():
+    system = da.catalog.four_particles()
+    sol = da.simulate(system, da.compose("energy-momentum", order=4), t_end=2.0, step=0.02)
+    J = sol.momentum("angular")
+    assert np.abs(sol.energy / sol.energy[0] - 1).max() < 1e-12
+    assert np.abs(J - J[0]).max() < 1e-12
+    assert np.abs(sol.residual("position")).max() < 1e-14
+    damped = da.simulate(da.catalog.four_particles_damped(), da.compose("energy-momentum", order=4), t_end=1.0, step=0.01)
+    assert np.abs(damped.power_balance).max() < 1e-13
+
+
+def test_rattle_composed_is_symplectic_and_keeps_both_levels():
+    sol = da.simulate(da.catalog.double_pendulum(), da.compose("rattle", order=4), t_end=20.0, step=0.02)
+    assert np.abs(sol.residual("position")).max() < 5e-15
+    assert np.abs(sol.residual("velocity")).max() < 5e-14
+    plain = da.simulate(da.catalog.double_pendulum(), "rattle", t_end=20.0, step=0.02)
+    assert np.abs(sol.energy).max() < 0.2 * np.abs(plain.energy).max()
+
+
+def test_files_and_bad_input(tmp_path):
+    sol = da.simulate(da.catalog.simple_pendulum(), da.compose("rattle", order=4), t_end=0.2, step=0.1)
+    assert da.load(sol.save(tmp_path / "x.nc")).method == sol.method
+    with pytest.raises(da.MethodError, match="only symmetric methods"):
+        da.compose("radau-iia-3", order=6)
+    with pytest.raises(da.MethodError, match="order 4, 6 or 8"):
+        da.compose("rattle", order=5)
+    with pytest.raises(da.MethodError, match="scheme must be"):
+        da.compose("rattle", order=4, scheme="kahan")
