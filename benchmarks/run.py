@@ -173,7 +173,8 @@ def with_stages() -> None:
             stats = sol.stats
             table.add_row(
                 system.name, method, f"{stats['setup_seconds']:.2f}", f"{stats['compile_seconds']:.2f}",
-                f"{stats['seconds']:.3f}", f"{total:.2f}", f"{theirs:.1f}", f"{theirs / total:.0f}", f"{np.abs(sol.energy - sol.energy[0]).max():.0e}",
+                f"{stats['seconds']:.3f}", f"{total:.2f}", f"{theirs:.1f}", f"{theirs / total:.0f}",
+                f"{np.abs(sol.energy - sol.energy[0]).max():.0e}",
                 f"{np.abs(sol.residual('position')).max():.0e}", f"{np.abs(sol.residual('velocity')).max():.0e}",
             )  # fmt: skip
     console.print(table)

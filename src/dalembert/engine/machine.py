@@ -140,68 +140,54 @@ class VirtualMachine:
         the beginning of the run is a multiple of `save_every`; work is added up in between.
         """
         with self._lock:
-            return self._run(memory, out, t0, first, steps, h, inputs, save_every, rule)
-
-    def _run(
-        self,
-        memory: Memory,
-        out: Records,
-        t0: float,
-        first: int,
-        steps: int,
-        h: float,
-        inputs: np.ndarray,
-        save_every: int,
-        rule: Rule,
-    ) -> Outcome:
-        self.state[:], self.par[:], self.h[0] = memory.state, memory.par, h
-        self.last[:], self.before[:] = memory.last, memory.before
-        if inputs.size:
-            self.u[:] = inputs[0]
-        varying = len(inputs) > 1
-        # everything the loop touches as a local name: at a few microseconds a step, looking things up costs
-        cut = self.program.n_state + self.program.n_unknowns
-        before, last, now, after = _view(self.before), _view(self.last), _view(self.now)[:cut], _view(self.after)
-        t, check, work, finish = _view(self.t), _view(self.check), _view(self.work), self.finish
-        states, lams, works, working = out.state, out.lam, _view(out.work), self.program.working
-        solves = [(begin, rule.bind(update, size, factor)) for begin, factor, update, size, _ in self.solves]
-        weighs = [weigh for *_, weigh in self.solves]
-        iterations, row, failed, done = 0, 0, -1, steps
-        for k in range(first, first + steps):
-            t[0] = t0 + k * h
-            if varying:
-                self.u[:] = inputs[k - first]
-            weigh = k % WEIGH_EVERY == 0 or k == first
-            for begin, iterate in solves:
-                if weigh:
-                    weighs[solves.index((begin, iterate))]()
-                begin()
-                count = iterate()
-                if count < 0:
-                    failed = solves.index((begin, iterate))
+            self.state[:], self.par[:], self.h[0] = memory.state, memory.par, h
+            self.last[:], self.before[:] = memory.last, memory.before
+            if inputs.size:
+                self.u[:] = inputs[0]
+            varying = len(inputs) > 1
+            # everything the loop touches as a local name: at a few microseconds a step, looking things up costs
+            cut = self.program.n_state + self.program.n_unknowns
+            before, last, now, after = _view(self.before), _view(self.last), _view(self.now)[:cut], _view(self.after)
+            t, check, work, finish = _view(self.t), _view(self.check), _view(self.work), self.finish
+            states, lams, works, working = out.state, out.lam, _view(out.work), self.program.working
+            solves = [(begin, rule.bind(update, size, factor)) for begin, factor, update, size, _ in self.solves]
+            weighs = [weigh for *_, weigh in self.solves]
+            iterations, row, failed, done = 0, 0, -1, steps
+            for k in range(first, first + steps):
+                t[0] = t0 + k * h
+                if varying:
+                    self.u[:] = inputs[k - first]
+                weigh = k % WEIGH_EVERY == 0 or k == first
+                for begin, iterate in solves:
+                    if weigh:
+                        weighs[solves.index((begin, iterate))]()
+                    begin()
+                    count = iterate()
+                    if count < 0:
+                        failed = solves.index((begin, iterate))
+                        break
+                    iterations += count
+                if failed < 0:
+                    finish()
+                    if not check[0] < 1e300:
+                        failed = len(solves)
+                if failed >= 0:
+                    done = k - first
                     break
-                iterations += count
-            if failed < 0:
-                finish()
-                if not check[0] < 1e300:
-                    failed = len(solves)
-            if failed >= 0:
-                done = k - first
-                break
-            before[:] = last
-            now[:] = after
-            if working:
-                works[row, 0] += work[0]
-                works[row, 1] += work[1]
-            if (k + 1) % save_every == 0:
-                states[row] = self.next
-                lams[row] = self.lam
-                if out.unknowns is not None:
-                    out.unknowns[row] = self.x
-                row += 1
-        memory.state[:], memory.last[:], memory.before[:] = self.state, self.last, self.before
-        size = 0.0 if failed < 0 else math.nan if failed == len(solves) else float(self.solves[failed][3][0])
-        return Outcome(done, iterations, failed, size)
+                before[:] = last
+                now[:] = after
+                if working:
+                    works[row, 0] += work[0]
+                    works[row, 1] += work[1]
+                if (k + 1) % save_every == 0:
+                    states[row] = self.next
+                    lams[row] = self.lam
+                    if out.unknowns is not None:
+                        out.unknowns[row] = self.x
+                    row += 1
+            memory.state[:], memory.last[:], memory.before[:] = self.state, self.last, self.before
+            size = 0.0 if failed < 0 else math.nan if failed == len(solves) else float(self.solves[failed][3][0])
+            return Outcome(done, iterations, failed, size)
 
 
 class Pivoted(VirtualMachine):

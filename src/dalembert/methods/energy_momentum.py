@@ -67,13 +67,9 @@ class _OneStep(Method):
         force, rate = D(Field(-s.expression("potential"), q, t, (s.par,)), ends, SX(1.0))
         supplied = h * (ca.dot(w, f) - rate)
         force += f - damping
-        rows = SX(0, 1)
-        if m:
-            g = Field(s.expression("holonomic"), q, t, (s.par,))
-            reaction, drive = D(g, ends, lam)
-            force -= reaction
-            supplied += h * drive
-            rows = self._constraint(g, ends, w)
+        reaction, drive, rows = self._reaction(s, ends, lam, w)
+        force -= reaction
+        supplied += h * drive
         momentum = self._momentum(s, ends, v, v1, w, h, D) - force
 
         potential = ca.gradient(s.expression("potential"), q)
@@ -89,6 +85,13 @@ class _OneStep(Method):
             work={"supplied": supplied, "dissipated": h * ca.dot(w, damping)},
             start=dict.fromkeys(carried, "zero"),
         )  # fmt: skip
+
+    def _reaction(self, s: Any, ends: Ends, lam: Any, w: Any) -> tuple[Any, Any, Any]:
+        """`D g^T lam`, the power of moving constraints, and the constraint rows."""
+        if not s.m:
+            return SX(s.n, 1), SX(0.0), SX(0, 1)
+        g = Field(s.expression("holonomic"), s.q, s.t, (s.par,))
+        return *self._gradient()(g, ends, lam), self._constraint(g, ends, w)
 
     def _momentum(self, s: Any, ends: Ends, v0: Any, v1: Any, w: Any, h: Any, D: Pullback) -> Any:
         """`(p1 - p0) / h` less the force of a state-dependent mass matrix."""
@@ -121,13 +124,9 @@ class _OneStep(Method):
         pm = p + h / 2 * a
         f, damping = s.applied(ends.xm, w, ends.tm, u, pm), s.damping(ends.xm, w, ends.tm, pm)
         force, supplied = f - damping - DH[:n], h * (ca.dot(w, f) + rate)
-        rows = SX(0, 1)
-        if m:
-            g = Field(s.expression("holonomic"), q, t, (s.par,))
-            reaction, drive = D(g, ends, lam)
-            force -= reaction
-            supplied += h * drive
-            rows = self._constraint(g, ends, w)
+        reaction, drive, rows = self._reaction(s, ends, lam, w)
+        force -= reaction
+        supplied += h * drive
 
         scale = ca.vertcat(*(scales.constant(x, n) for x in scales.velocity_and_rate(s, h)[:2]))
         solve = Solve(x, ca.vertcat(w - DH[n:], a - force, rows), 2 * last - before, scale, last, before, (0,) * 2 * n + (1,) * m)

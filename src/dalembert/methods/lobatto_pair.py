@@ -110,11 +110,11 @@ class LobattoPair(Staged):
         first = ca.vertcat(begin, lam[-1]) if m else begin
         end = Solve(y, ca.vertcat(*closing), first, scales.constant(size, n), y_last, y_before, (0,) * n + (1,) * m)
 
-        multipliers = [*lam, final]
-        supplied = sum(
-            float(A.b[i]) * self._power(s, Q[i], V[i], P[i], times[i], push(i, multipliers[i] if m else None)[1], multipliers, i)
-            for i in range(k)
-        )
+        multipliers = [*lam, final] if m else [None] * k
+        supplied = SX(0.0)
+        for i in range(k):
+            applied = push(i, multipliers[i])[1]
+            supplied += float(A.b[i]) * s.supplied_power(Q[i], V[i], times[i], applied, multipliers[i], P[i])
         dissipated = sum(float(A.b[i]) * ca.dot(V[i], s.damping(Q[i], V[i], times[i], P[i])) for i in range(k))
         return Step(
             t=t, h=h, u=u, par=s.par,
@@ -133,17 +133,6 @@ class LobattoPair(Staged):
             L = s.role("kinetic") - s.expression("potential")
             return ca.Function("L_q", [s.q, s.v, s.t, s.par], [ca.densify(ca.gradient(L, s.q))])
         return ca.Function("H_q", [s.q, s.p, s.t, s.par], [ca.densify(-ca.gradient(s.expression("hamiltonian"), s.q))])
-
-    @staticmethod
-    def _power(s: Any, q: Any, v: Any, p: Any, t: Any, applied: Any, multipliers: list[Any], i: int) -> Any:
-        energy = "potential" if s.kind == "mechanical" else "hamiltonian"
-        power = ca.dot(v, applied)
-        if s.depends(energy, "t"):
-            rate = ca.Function("H_t", [s.q, s.p, s.t, s.par], [ca.jacobian(s.expression(energy), s.t)])
-            power += rate(q, s.p if p is None else p, t, s.par)
-        if s.m and s.depends("holonomic", "t"):
-            power += ca.dot(multipliers[i], s.role("rate", q=q, t=t))
-        return power
 
     @staticmethod
     def _guess(last: Any, before: Any, n: int, m: int, k: int, blocks: int, c: np.ndarray, mechanical: bool) -> Any:

@@ -163,7 +163,7 @@ def _step(
 ) -> Step:
     """The step with its work by the trapezoidal rule: forces at both ends, moving constraints, energies of time."""
     ends = ((s.q, s.t, V[0], f[0], lam), (q1, s.t + h, V[1], f[1], mu))
-    supplied = h / 2 * sum(_power(s, *end, P) for end in ends)
+    supplied = h / 2 * sum(s.supplied_power(q, v, t, force, multiplier, P) for q, t, v, force, multiplier in ends)
     dissipated = h / 2 * sum(ca.dot(v, s.damping(q, v, t, P)) for q, t, v, *_ in ends)
     return Step(
         t=s.t, h=h, u=u, par=s.par,
@@ -174,18 +174,6 @@ def _step(
         work={"supplied": supplied, "dissipated": dissipated},
         input_nodes=(0.0, 1.0),
     )  # fmt: skip
-
-
-def _power(s: Any, q: Any, t: Any, v: Any, f: Any, lam: Any, p: Any) -> Any:
-    """Power supplied at one end: `v . f + H_t + lam . g_t` (a constraint force `-G^T lam` has the power `lam . g_t`)."""
-    energy = "potential" if s.kind == "mechanical" else "hamiltonian"
-    power = ca.dot(v, f)
-    if s.depends(energy, "t"):
-        rate = ca.Function("H_t", [s.q, s.p, s.t, s.par], [ca.jacobian(s.expression(energy), s.t)])
-        power += rate(q, s.p if p is None else p, t, s.par)
-    if s.m and s.depends("holonomic", "t"):
-        power += ca.dot(lam, s.role("rate", q=q, t=t))
-    return power
 
 
 @register
@@ -246,7 +234,7 @@ class Shake(Method):
             lam=lam, node=0.0,
             # the impulse of the constraint at the beginning of the step is that of both half kicks there
             work={
-                "supplied": h / 2 * (_power(s, q, t, V, f0, 2 * lam - used, None) + _power(s, q1, t1, V, f1, lam, None)),
+                "supplied": h / 2 * (s.supplied_power(q, V, t, f0, 2 * lam - used) + s.supplied_power(q1, V, t1, f1, lam)),
                 "dissipated": SX(0.0),
             },
             input_nodes=(0.0, 1.0),

@@ -162,13 +162,13 @@ def _apply(op: int, inputs: tuple[int, ...], nodes: list[_Node]) -> _Node:
     active = any(n.active for n in operands)
     if op in _LINEAR and any(n.rest for n in operands):
         zero = (SX(0.0), SX(0.0))
-        high = [_operation(op, [n.y0 for n in operands]), _operation(op, [n.y1 for n in operands])]
-        low = [_operation(op, [(n.rest or zero)[end] for n in operands]) for end in (0, 1)]
+        high = [operation(op, [n.y0 for n in operands]), operation(op, [n.y1 for n in operands])]
+        low = [operation(op, [(n.rest or zero)[end] for n in operands]) for end in (0, 1)]
         return _Node(op, inputs, active, high[0], high[1], (low[0], low[1]))
-    y0 = _operation(op, [n.both[0] for n in operands])
+    y0 = operation(op, [n.both[0] for n in operands])
     if op == ca.OP_ATAN2 and active:  # the angle goes on continuously where atan2 jumps by 2 pi
         return _Node(op, inputs, active, y0, y0 + _turn(*operands)[0])
-    return _Node(op, inputs, active, y0, _operation(op, [n.both[1] for n in operands]) if active else y0)
+    return _Node(op, inputs, active, y0, operation(op, [n.both[1] for n in operands]) if active else y0)
 
 
 _UNARY: dict[int, Callable[[Any], Any]] = {
@@ -224,7 +224,7 @@ _BINARY: dict[int, Callable[[Any, Any], Any]] = {
 }
 
 
-def _operation(op: int, values: list[Any]) -> Any:
+def operation(op: int, values: list[Any]) -> Any:
     table: dict[int, Any] = _UNARY if len(values) == 1 else _BINARY
     if op not in table:
         raise ModelError(f"no exact difference is known for CasADi's operation {op}; use another discrete gradient")

@@ -67,18 +67,15 @@ def rates(s: Any, q: Any, y: Any, lam: Any, t: Any, u: Any) -> tuple[Any, Any, A
         Mv = s.expression("mass") @ s.v
         own = ca.gradient(L, s.q) - (SX(s.n, 1) if s.constant_mass else ca.jtimes(Mv, s.q, s.v))
         force = ca.Function("F", [s.q, s.v, s.t, s.par], [ca.densify(own)])(q, y, t, s.par)
-        energy = "potential"
     else:
         H = s.expression("hamiltonian")
         parts = [ca.densify(ca.gradient(H, s.p)), ca.densify(-ca.gradient(H, s.q))]
         v, force = ca.Function("F", [s.q, s.p, s.t, s.par], parts)(q, y, t, s.par)
-        p, inertia, energy = y, SX.eye(s.n), "hamiltonian"
+        p, inertia = y, SX.eye(s.n)
     applied, damping = s.applied(q, v, t, u, p), s.damping(q, v, t, p)
     supplied = ca.dot(v, applied)
     force += applied - damping
-    if s.depends(energy, "t"):
-        rate = ca.Function("H_t", [s.q, s.p, s.t, s.par], [ca.jacobian(s.expression(energy), s.t)])
-        supplied += rate(q, s.p if p is None else p, t, s.par)
+    supplied += s.energy_rate(q, p, t)
     if s.m:
         reaction = s.role("jacobian", q=q, t=t).T @ lam
         force -= reaction

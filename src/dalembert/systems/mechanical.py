@@ -128,6 +128,21 @@ class _Constrained(System):
             return SX(self.n, 1)
         return self.expression("dissipation", q=q, v=v, t=t, p=p) @ v
 
+    def energy_rate(self, q: Any, p: Any, t: Any) -> Any:
+        """The partial derivative of the energy with respect to time."""
+        role = "potential" if self.kind == "mechanical" else "hamiltonian"
+        if not self.depends(role, "t"):
+            return SX(0.0)
+        rate = ca.Function("H_t", [self.q, self.p, self.t, self.par], [ca.jacobian(self.expression(role), self.t)])
+        return rate(q, self.p if p is None else p, t, self.par)
+
+    def supplied_power(self, q: Any, v: Any, t: Any, applied: Any, lam: Any, p: Any = None) -> Any:
+        """`v . f + H_t + lam . g_t`: a constraint force `-G^T lam` has the power `lam . g_t`, since `G v = -g_t`."""
+        power = ca.dot(v, applied) + self.energy_rate(q, p, t)
+        if self.m and self.depends("holonomic", "t"):
+            power += ca.dot(lam, self.role("rate", q=q, t=t))
+        return power
+
     @property
     def velocity_forces(self) -> bool:
         """Whether a force depends on the velocity."""
