@@ -45,6 +45,66 @@ class LobattoPair(Staged):
         return (2 * self.stages - 2,) * 3
 
     def step(self, system: Any) -> Step:
+        if system.kind == "mechanical" and not system.velocity_forces:
+            inverse = system.inverse_mass()
+            if inverse is not None:
+                return self._explicit(system, inverse)
+        return self._implicit(system)
+
+    def _explicit(self, s: Any, Minv: Any) -> Step:
+        """Constant mass, no forces of velocity: velocities follow, the positions of the stages and `Lam_i` are unknown."""
+        k, n, m, h, t = int(self.stages), s.n, s.m, SX.sym("h"), s.t
+        A, B = tableau("lobatto-iiia", k), tableau("lobatto-iiib", k)
+        u = SX.sym("u", s.nu, k)
+        x, last, before = memory((n + m) * (k - 1))
+        parts = split(x, *([n] * (k - 1)), *([m] * (k - 1)))
+        rates, lam = parts[: k - 1], parts[k - 1 :]
+        mu, mu_last, mu_before = memory(m, "mu")
+        multipliers = [*lam, mu]
+        Q = [s.q, *(s.q + h * r for r in rates)]  # the rate of a stage is its mean velocity, (Q_i - q0) / h
+        times = [t + float(c) * h for c in A.c]
+        own = self._force(s)
+        applied = [s.applied(Q[i], s.v, times[i], u[:, i]) for i in range(k)]
+
+        def acceleration(i: int) -> Any:
+            force = own(Q[i], s.v, times[i], s.par) + applied[i]
+            return Minv @ (force - s.role("jacobian", q=Q[i], t=times[i]).T @ multipliers[i] if m else force)
+
+        a = [acceleration(i) for i in range(k)]
+        V = [s.v + h * sum((float(b) * a[j] for j, b in enumerate(B.A[i]) if b), SX(n, 1)) for i in range(k)]
+        rows = [rates[i - 1] - sum((float(c) * V[j] for j, c in enumerate(A.A[i]) if c), SX(n, 1)) for i in range(1, k)]
+        constraints = [s.expression("holonomic", q=Q[i], t=times[i]) for i in range(1, k)] if m else []
+        q1, t1, v1 = Q[-1], t + h, s.v + h * sum((float(b) * r for b, r in zip(A.b, a, strict=True)), SX(n, 1))
+
+        free = Minv @ (own(s.q, s.v, t, s.par) + applied[0])
+        size = scales.velocity(s, free, h)
+        ahead = lagrange(A.c, 1 + A.c)
+        shift = (ahead - ahead[0])[1:, 1:]
+        guess = [ca.vec(ca.reshape(last[: n * (k - 1)], n, k - 1) @ shift.T)]
+        if m:
+            guess.append(ca.vec(ca.reshape(last[n * (k - 1) :], m, k - 1) @ lagrange(A.c[:-1], 1 + A.c[:-1]).T))
+        levels = (0,) * (n * (k - 1)) + (1,) * (m * (k - 1))
+        scale = scales.constant(size, n * (k - 1))
+        solves = [Solve(x, ca.vertcat(*rows, *constraints), ca.vertcat(*guess), scale, last, before, levels)]
+        if m:
+            drift = s.role("jacobian", q=q1, t=t1) @ v1 + s.role("rate", q=q1, t=t1)
+            velocity = scales.velocity_level(s, s.v, free, h)
+            solves.append(Solve(mu, drift, lam[-1], velocity, mu_last, mu_before, (0,) * m, "residual"))
+        supplied = SX(0.0)
+        for i in range(k):
+            supplied += h * float(A.b[i]) * s.supplied_power(Q[i], V[i], times[i], applied[i], multipliers[i])
+        return Step(
+            t=t, h=h, u=u, par=s.par,
+            state={"q": s.q, "v": s.v},
+            solves=tuple(solves),
+            next={"q": q1, "v": v1},
+            lam=SX(0, 1), node=1.0,
+            work={"supplied": supplied, "dissipated": SX(0.0)},
+            input_nodes=tuple(float(c) for c in A.c),
+        )  # fmt: skip
+
+    def _implicit(self, system: Any) -> Step:
+        """Any mass matrix, forces of velocity, any Hamiltonian: velocities (and momenta) of the stages are unknown."""
         s, k = system, int(self.stages)
         A, B = tableau("lobatto-iiia", k), tableau("lobatto-iiib", k)
         n, m, h, t = s.n, s.m, SX.sym("h"), s.t

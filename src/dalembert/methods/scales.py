@@ -42,8 +42,15 @@ def reach(s: Any) -> Any:
     return ca.densify(ca.if_else(bend > 0, size / (bend + 1e-300), 0))
 
 
-def _length(s: Any) -> Any:
+def length(s: Any) -> Any:
+    """The size of the positions, and of the rods between them."""
     return typical(s.q) + typical(reach(s))
+
+
+def velocity(s: Any, free: Any, h: Any) -> Any:
+    """The size of the velocities of a mechanical system in one step, with its free acceleration."""
+    h = ca.fabs(h)
+    return typical(s.v) + h * typical(free) + POSITIONS * length(s) / h
 
 
 def acceleration(s: Any, force: Any, h: Any) -> Any:
@@ -51,17 +58,17 @@ def acceleration(s: Any, force: Any, h: Any) -> Any:
     h = ca.fabs(h)  # sub-steps of a composition may go backwards
     mass = ca.densify(ca.diag(s.expression("mass")))
     free = force / ca.if_else(mass > 0, mass, 1)
-    return typical(s.v) / h + typical(free) + POSITIONS * _length(s) / h**2
+    return typical(s.v) / h + typical(free) + POSITIONS * length(s) / h**2
 
 
 def velocity_and_rate(s: Any, h: Any) -> tuple[Any, Any, Any, Any]:
     """Sizes of a Hamiltonian system: velocities, rates of the momenta, the force alone, and one over a typical mass."""
     h = ca.fabs(h)  # sub-steps of a composition may go backwards
-    velocity = s.role("velocity")
-    light = typical(ca.diag(ca.jacobian(velocity, s.p))) + 1e-300
+    rate = s.role("velocity")
+    light = typical(ca.diag(ca.jacobian(rate, s.p))) + 1e-300
     force = typical(ca.gradient(s.expression("hamiltonian"), s.q))
-    speed = typical(velocity) + POSITIONS * _length(s) / h + h * force * light
-    return speed, typical(s.p) / h + force + POSITIONS * _length(s) / (h**2 * light), force, light
+    speed = typical(rate) + POSITIONS * length(s) / h + h * force * light
+    return speed, typical(s.p) / h + force + POSITIONS * length(s) / (h**2 * light), force, light
 
 
 def position_level(s: Any, velocity: Any, free: Any, h: Any) -> Any:
@@ -76,4 +83,4 @@ def velocity_level(s: Any, velocity: Any, free: Any, h: Any) -> Any:
     """The size of each velocity constraint: `|G_j| |v|`, and what the forces of one step add to it."""
     h = ca.fabs(h)  # sub-steps of a composition may go backwards
     G = ca.fabs(s.role("jacobian"))
-    return (G @ ca.fabs(velocity) + ca.sum2(G) * (h * typical(free) + POSITIONS * _length(s) / h)) / 8
+    return (G @ ca.fabs(velocity) + ca.sum2(G) * (h * typical(free) + POSITIONS * length(s) / h)) / 8
