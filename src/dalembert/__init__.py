@@ -20,7 +20,7 @@ from dalembert.methods import compose, list_methods
 from dalembert.sensitivity import Sensitivity, sensitivity
 from dalembert.simulate import simulate
 from dalembert.solution import Sample, Solution, load
-from dalembert.systems import Hamiltonian, Mechanical, Picture, unpack
+from dalembert.systems import Hamiltonian, IndexTwoDAE, Mechanical, Picture, unpack
 
 try:
     __version__ = version("dalembert")
@@ -33,6 +33,7 @@ __all__ = [
     "DalembertError",
     "Hamiltonian",
     "InconsistentState",
+    "IndexTwoDAE",
     "Interrupted",
     "Mechanical",
     "MethodError",

@@ -136,6 +136,13 @@ def overview(sol: Solution) -> Any:
     """Motion, energy, its error, and constraints in one figure; the title says method and step."""
     import matplotlib.pyplot as plt
 
+    if sol.system.kind == "dae":
+        with plt.rc_context(_style()):
+            figure = plt.figure(figsize=(10, 4), layout="constrained")
+            motion(sol, figure.add_subplot(1, 2, 1))
+            constraints(sol, figure.add_subplot(1, 2, 2))
+            figure.suptitle(f"{sol.system.name}, {sol.method}, step {sol.step:g}")
+        return figure
     space = sol.system.picture is not None and sol.system._functions["points"].size2_out(0) == 3
     with plt.rc_context(_style()):
         figure = plt.figure(figsize=(10, 6.4), layout="constrained")

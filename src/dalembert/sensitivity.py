@@ -79,7 +79,7 @@ class Sensitivity:
         engine = prepare(system, method)
         program = self._program = engine.program
         state = start(system, program, at, par, None, inputs)
-        memory = Memory.start(program, state, par)
+        memory = Memory.start(program, state, par, grid.t0, grid.h)
         run = driver.integrate(engine, memory, grid, inputs, rule=rule, compile=compile, unknowns=True)
         self.solution = Solution.of_run(system, method, par, run, state, program, inputs)
         if run.error is not None:

@@ -33,6 +33,8 @@ def simulate(
     q: Any = None,
     v: Any = None,
     p: Any = None,
+    y: Any = None,
+    z: Any = None,
     lam: Any = None,
     t0: float = 0.0,
     u: Any = None,
@@ -53,8 +55,9 @@ def simulate(
         What moves and how: a method's name (`da.list_methods()`) or an object of `da.methods`.
     t_end, step
         Final time and step size; where the step does not divide the time, the last step is shorter.
-    q, v, p
-        Initial values (`v` or `p`); the system's own defaults where nothing is given, rest where only `q` is.
+    q, v, p, y, z
+        Initial values (`v` or `p`; `y` and `z` of an `IndexTwoDAE`); the system's own defaults where nothing is given, rest
+        where only `q` is.
     lam
         Multipliers at the start, for methods that carry them; found from the acceleration level otherwise.
     u
@@ -87,13 +90,17 @@ def simulate(
     rule = make_rule(tolerance, max_iterations)
     method.check(system)
     par = system.pack(parameters)
+    if system.kind == "dae":
+        q, v = (q if y is None else y), (v if z is None else z)
+    elif y is not None or z is not None:
+        raise InconsistentState("y and z are the initial values of an IndexTwoDAE; this system starts from q and v (or p)")
     q, second = initial.choose(system, q, v, p, par)
     at = initial.arguments(system, q, second, grid.t0, par)
     inputs = initial.inputs_of(system, u, grid.t0)
     initial.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method)
     engine = prepare(system, method)
     state = start(system, engine.program, at, par, lam, inputs)
-    memory = Memory.start(engine.program, state, par)
+    memory = Memory.start(engine.program, state, par, grid.t0, grid.h)
     keeper = None
     if checkpoint is not None:
         keeper = Checkpoint(checkpoint, system, method, par, grid, state, engine.program, inputs)

@@ -97,6 +97,8 @@ class Solution:
         """Multipliers at the times `t_lam`: those of the method, or of the acceleration level where it stores none."""
         if self._lam.shape[1] or not self.system.m:
             return self._lam
+        if self.system.kind == "dae":
+            return self._second[len(self.t) - len(self.t_lam) :]
         from dalembert.engine.initial import multipliers
 
         rows = slice(len(self.t) - len(self.t_lam), None)
@@ -111,11 +113,20 @@ class Solution:
 
     @cached_property
     def y(self) -> np.ndarray:
-        """Outputs collocated with the inputs, `B(q)^T v`."""
+        """Outputs collocated with the inputs, `B(q)^T v`; the differential variables of an `IndexTwoDAE`."""
+        if self.system.kind == "dae":
+            return self.q
         if not self.system.has("inputs"):
             return np.zeros((len(self.t), 0))
         B = self._numeric("inputs").reshape(len(self.t), self.system.n, -1)
         return np.asarray(np.einsum("tij,ti->tj", B, self.v))
+
+    @property
+    def z(self) -> np.ndarray:
+        """The algebraic variables of an `IndexTwoDAE`."""
+        if self.system.kind != "dae":
+            raise MethodError("z belongs to an IndexTwoDAE; the multipliers of this system are lam")
+        return self._second
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
@@ -258,12 +269,15 @@ class Solution:
             k = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self.t) - 2)
             h = (self.t[k + 1] - self.t[k])[:, None]
             s = ((times - self.t[k])[:, None]) / h
-            q0, q1, v0, v1 = self.q[k], self.q[k + 1], self.v[k], self.v[k + 1]
+            slopes = self._numeric("rhs") if self.system.kind == "dae" else self.v
+            q0, q1, v0, v1 = self.q[k], self.q[k + 1], slopes[k], slopes[k + 1]
             slope = (q1 - q0) / h
             bend, twist = 3 * slope - 2 * v0 - v1, v0 + v1 - 2 * slope
             q = q0 + h * s * (v0 + s * (bend + s * twist))
             v = v0 + s * (2 * bend + 3 * s * twist)
-        if self.system.momenta == "v":
+        if self.system.kind == "dae":
+            p = v
+        elif self.system.momenta == "v":
             p = self.system.numeric("momentum", self._par, q=q, v=v)
         else:
             p = np.array([np.interp(times, self.t, column) for column in self.p.T]).T
@@ -277,6 +291,8 @@ class Solution:
 
     def __str__(self) -> str:
         s, stats = self.system, self.stats
+        if s.kind == "dae":
+            return self._dae_summary()
         scale = max(float(np.abs(self.energy).max()), float(np.abs(self.kinetic).max()), 1e-300)
         driven = s.has("force") or s.nu or s.has("dissipation") or s.depends("potential", "t") or s.depends("hamiltonian", "t")
         driven = driven or s.depends("holonomic", "t")
@@ -298,11 +314,26 @@ class Solution:
         lines.append(f"  time                  {stats['seconds']:.3g} s ({stats['engine']}), set-up {setup:.2g} s")
         return "\n".join(lines)
 
+    def _dae_summary(self) -> str:
+        stats = self.stats
+        return "\n".join(
+            [
+                f"{self.system.name} by {self.method}, t = {self.t[0]:g} .. {self.t[-1]:g}, step {self.step:g}",
+                f"  steps                 {stats['steps']}, {len(self.t)} times kept",
+                f"  Newton iterations     {stats['iterations']} ({stats['iterations_per_step']:.2f} a step)",
+                f"  constraints           {_largest(self.residual('position')):.1e} at most",
+                f"  hidden constraints    {_largest(self.residual('velocity')):.1e} at most",
+                f"  time                  {stats['seconds']:.3g} s ({stats['engine']})",
+            ]
+        )
+
     def to_xarray(self) -> xarray.Dataset:
         """The trajectory as an `xarray.Dataset` with named coordinates."""
         import xarray as xr
 
         names = list(self.system.coordinates)
+        if self.system.kind == "dae":
+            return self._dae_dataset(names)
         data: dict[str, Any] = {
             "q": (("time", "coordinate"), self.q),
             "v": (("time", "coordinate"), self.v),
@@ -323,6 +354,18 @@ class Solution:
             data["u"] = (("time", "input"), self.u)
         attributes = {"system": self.system.name, "method": str(self.method), "step": self.step}
         return xr.Dataset(data, coords, attributes)
+
+    def _dae_dataset(self, names: list[str]) -> xarray.Dataset:
+        import xarray as xr
+
+        data = {
+            "q": (("time", "coordinate"), self.q),
+            "v": (("time", "constraint"), self._second),
+            "supplied": ("interval", self.supplied),
+            "dissipated": ("interval", self.dissipated),
+        }
+        coords = {"time": self.t, "coordinate": names, "time_lam": self.t_lam, "constraint": np.arange(1, self.system.m + 1)}
+        return xr.Dataset(data, coords, {"system": self.system.name, "method": str(self.method), "step": self.step})
 
     def save(self, path: str | Path, *, _extra: Any = None) -> Path:
         """Write to a NetCDF file, the system's functions included; `da.load` reads it without the model's source."""

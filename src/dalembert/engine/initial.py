@@ -47,9 +47,11 @@ def vector(system: Any, name: str, value: Any) -> np.ndarray:
         array = np.atleast_1d(np.array(value, dtype=float))
     except (TypeError, ValueError) as error:
         raise InconsistentState(f"{name} must be {system.n} numbers, not {value!r}") from error
-    if array.shape != (system.n,):
-        names = ", ".join(system.coordinates[:6]) + (", ..." if system.n > 6 else "")
-        raise InconsistentState(f"{name} has the shape {array.shape}; expected {system.n} numbers ({names})")
+    size = system.size_of(name)
+    if array.shape != (size,):
+        names = ", ".join(system.coordinates[:6]) + (", ..." if size > 6 else "")
+        hint = f" ({names})" if size == system.n else ""
+        raise InconsistentState(f"{name} has the shape {array.shape}; expected {size} numbers{hint}")
     if not np.isfinite(array).all():
         raise InconsistentState(
             f"{name} is not finite: its entry {int(np.argmin(np.isfinite(array))) + 1} is {array[~np.isfinite(array)][0]}"
@@ -109,7 +111,27 @@ def choose(system: Any, q: Any, v: Any, p: Any, par: np.ndarray) -> tuple[np.nda
             raise InconsistentState("a Hamiltonian system starts from q and p; give p=... in place of v")
         M = system._functions["mass"](q, np.zeros(system.n), np.zeros(system.n), 0.0, np.zeros(system.nu), par)
         second = solve_pivoted(M, vector(system, "p", other))
+    if second is None and system.kind == "dae":
+        return q, algebraic(system, q, par)
     return q, vector(system, system.momenta, np.zeros(system.n) if second is None else second)
+
+
+def algebraic(system: Any, y: np.ndarray, par: np.ndarray, t: float = 0.0) -> np.ndarray:
+    """`z` from the hidden constraint `g_y f(y, z) + g_t = 0`, by Newton's method from zero and from one."""
+    hidden = system.role("drift")
+    inputs = [system.q, system.v, system.p, system.t, system.u, system.par]
+    f = ca.Function("hidden", inputs, [hidden, ca.jacobian(hidden, system.v)])
+    for begin in (0.0, 1.0):
+        z = np.full(system.m, begin)
+        for _ in range(50):
+            r, J = f(y, z, np.zeros(system.n), t, np.zeros(system.nu), par)
+            change = solve_pivoted(J, np.array(r).ravel())
+            z = z - change
+            if not np.isfinite(z).all():
+                break
+            if np.abs(change).max() <= 1e-14 * (1e-300 + np.abs(z).max()):
+                return np.asarray(z)
+    raise InconsistentState("z could not be found from the hidden constraint g_y f(y, z) + g_t = 0; give z=...")
 
 
 def arguments(system: Any, q: np.ndarray, second: np.ndarray, t: float, par: np.ndarray) -> dict[str, Any]:
@@ -122,7 +144,7 @@ def arguments(system: Any, q: np.ndarray, second: np.ndarray, t: float, par: np.
 
 def check_functions(system: Any, at: Mapping[str, Any], par: np.ndarray) -> None:
     """Refuse nan and infinity in a model function at the initial values."""
-    values = [np.asarray(at.get(k, np.zeros(system.n))) for k in ("q", "v", "p")]
+    values = [np.asarray(at.get(k, np.zeros(system.size_of(k)))) for k in ("q", "v", "p")]
     values = [*values, at["t"], at.get("u", np.zeros(system.nu)), par]
     for role, function in system._functions.items():
         if role not in system.given or role == "points":
@@ -137,6 +159,8 @@ def check_functions(system: Any, at: Mapping[str, Any], par: np.ndarray) -> None
                 f"{role} is {numbers[bad]}{entry} at t = {float(at['t']):g}; "
                 "check the function and its parameters at these values"
             )
+    if system.kind == "dae":
+        return
     energy = "potential" if system.kind == "mechanical" else "hamiltonian"
     if ("slope", energy) not in system._steps:
         slope = ca.densify(ca.gradient(system.expression(energy), ca.vertcat(system.q, system.p)))
@@ -232,8 +256,8 @@ def jacobian(system: Any, at: Mapping[str, Any], par: np.ndarray) -> Any:
     """`G` at a state."""
     system.role("jacobian")
     f = system._functions["jacobian"]
-    zeros = np.zeros(system.n)
-    return f(at["q"], zeros, zeros, at["t"], np.zeros(system.nu), par)
+    zeros = [np.zeros(f.size1_in(name)) for name in ("v", "p")]
+    return f(at["q"], *zeros, at["t"], np.zeros(system.nu), par)
 
 
 def check_constraints(system: Any, at: Mapping[str, Any], par: np.ndarray, exact_levels: tuple[str, ...]) -> None:
@@ -253,6 +277,11 @@ def check_constraints(system: Any, at: Mapping[str, Any], par: np.ndarray, exact
     tolerance = TOLERANCE if "position" in exact_levels else 1e-3
     _refuse(np.abs(g), tolerance * size(at["q"]) + rounding, "q", "g", system.m, "position")
     rate = system.numeric("drift", par, **at)[0]
+    if system.kind == "dae":
+        slope = system.numeric("rhs", par, **at)[0]
+        allowed = 1e-6 * (size(slope) + np.abs(system.numeric("rate", par, **at)[0])) + 1e-300
+        _refuse(np.abs(rate), allowed, "z", "g_y f + g_t", system.m, "hidden")
+        return
     tolerance = TOLERANCE if "velocity" in exact_levels else LOOSE
     largest = np.full(system.n, np.abs(at["v"]).max())
     moving = np.abs(system.numeric("rate", par, **at)[0])  # a system at rest on a moving constraint is measured by its motion

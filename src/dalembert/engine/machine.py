@@ -28,8 +28,9 @@ class Memory:
     par: np.ndarray
 
     @classmethod
-    def start(cls, program: Program, state: np.ndarray, par: np.ndarray) -> Memory:
-        return cls(state.copy(), np.zeros(program.n_unknowns), np.zeros(program.n_unknowns), par)
+    def start(cls, program: Program, state: np.ndarray, par: np.ndarray, t: float = 0.0, h: float = 1.0) -> Memory:
+        first = program.first_memory(state, t, h, np.zeros(program.n_u), par)
+        return cls(state.copy(), first, first.copy(), par)
 
 
 @dataclass

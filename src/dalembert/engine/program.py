@@ -112,6 +112,17 @@ class Program:
             residual=ca.Function(f"residual{k}", [x, *inputs], [ca.densify(solve.residual), J]),
         )
 
+    def first_memory(self, state: Any, t: float, h: float, u: Any, par: Any) -> np.ndarray:
+        """What stands for the solutions of earlier steps in the first one."""
+        parts = []
+        for k, solve in enumerate(self.step.solves):
+            if solve.start is None:
+                parts.append(np.zeros(solve.unknowns.numel()))
+            else:
+                f = ca.Function(f"start{k}", self.common, [ca.densify(solve.start)])
+                parts.append(np.array(f(state, t, h, u, par)).ravel())
+        return np.concatenate(parts) if parts else np.zeros(0)
+
     def functions(self) -> list[ca.Function]:
         """All functions in the order in which a step calls them."""
         out = [f for stage in self.stages for f in (stage.guess, stage.factor, stage.update, stage.weigh)]

@@ -3,6 +3,7 @@
 from dalembert.methods.base import Method, list_methods
 from dalembert.methods.composition import Composition, compose
 from dalembert.methods.energy_momentum import EnergyMomentum, Midpoint
+from dalembert.methods.index_two import Spark, SRKGauss, SRKRadauIA
 from dalembert.methods.lobatto_pair import LobattoPair
 from dalembert.methods.rattle import Rattle, Shake
 from dalembert.methods.stages import Gauss, LobattoIIIA, LobattoIIIC, Murua, MuruaGGL, RadauIA, RadauIIA
@@ -22,8 +23,11 @@ __all__ = [
     "RadauIA",
     "RadauIIA",
     "Rattle",
+    "SRKGauss",
+    "SRKRadauIA",
     "Shake",
     "Solve",
+    "Spark",
     "Step",
     "compose",
     "list_methods",

@@ -187,12 +187,14 @@ class _Classical(_IndexTwo):
 
     index: ClassVar[int] = 2
     exact_levels: ClassVar[tuple[str, ...]] = ()
-    constrained: ClassVar[bool] = True
+    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "dae")
 
-    def check(self, system: Any) -> None:
-        super().check(system)
-        if system.m and not self.constrained:
-            raise MethodError(f"{self} treats free systems only; for constraints use radau-iia-s, lobatto-pair-s or murua-s")
+    def step(self, system: Any) -> Step:
+        if system.kind == "dae":
+            from dalembert.methods.index_two import classical_step
+
+            return classical_step(system, self._tableau())
+        return super().step(system)
 
     def _tableau(self) -> Tableau:
         return tableau(self.name, int(self.stages))

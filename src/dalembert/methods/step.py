@@ -30,6 +30,7 @@ class Solve:
     before: Any
     levels: tuple[int, ...]
     measure: str = "unknowns"
+    start: Any = None  # what stands for the solutions of earlier steps in the first one; zero where nothing is said
 
 
 @dataclass(frozen=True)

@@ -215,6 +215,10 @@ class System:
         """Number of inputs."""
         return int(self.u.numel())
 
+    def size_of(self, name: str) -> int:
+        """How many entries an initial value has."""
+        return self.n
+
     def pack(self, overrides: Mapping[str, Any] | None = None) -> np.ndarray:
         """The parameter vector, with some values replaced."""
         overrides = _mapping("parameters", overrides)
@@ -270,6 +274,9 @@ class System:
         self = cls.__new__(cls)
         System.__init__(self, data["coordinates"], data["parameters"], data["name"], data["initial"], data["dimension"])
         self.u = SX.sym("u", data["inputs"])
+        sizes = {f.size1_in("v") for f in data_functions(data)}
+        if sizes:
+            self.v = SX.sym("v", sizes.pop())
         self._functions = {k: ca.Function.deserialize(f) for k, f in data["functions"].items()}
         if data["picture"]:
             self.picture = Picture("points", **{k: _tuples(x) for k, x in data["picture"].items()})
@@ -292,6 +299,11 @@ def _mapping(what: str, value: Any) -> dict[str, Any]:
         if not isinstance(key, str):
             raise ModelError(f"{what} must have names as keys, not {key!r}")
     return out
+
+
+def data_functions(data: dict[str, Any]) -> list[ca.Function]:
+    """The functions of a system from its text."""
+    return [ca.Function.deserialize(f) for f in data["functions"].values()]
 
 
 def _tuples(x: Any) -> Any:

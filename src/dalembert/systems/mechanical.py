@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.errors import ModelError, UnknownKeyword
+from dalembert.errors import MethodError, ModelError, UnknownKeyword
 from dalembert.systems.base import SX, Picture, System, column, scalar, square
 
 
@@ -258,6 +258,14 @@ class Mechanical(_Constrained):
             inverse[block, block] = ca.inv(ca.densify(M[block, block]))
         return inverse
 
+    def to_dae(self, formulation: str = "index2") -> Any:
+        """The system as an `IndexTwoDAE` in `y = (q, v)`.
+
+        `"index2"`: `z = lam`, constraint `G v + g_t = 0`; `"ggl"`: `z = (lam, mu)`, `q' = v - G^T mu`, constraints `g = 0` and
+        `G v + g_t = 0` (Gear, Gupta, Leimkuhler 1985). Its two parts suit `spark-s`.
+        """
+        return to_dae(self, formulation)
+
     def to_hamiltonian(self) -> Hamiltonian:
         """The same system with `H(q, p) = p^T M(q)^-1 p / 2 + V(q)`; trajectories agree."""
         inverse = self.inverse_mass()
@@ -277,6 +285,31 @@ class Mechanical(_Constrained):
         other.picture = self.picture
         other._define("hamiltonian", H)
         return other
+
+
+def to_dae(system: Mechanical, formulation: str) -> Any:
+    """The index-2 forms of a constrained mechanical system; see `Mechanical.to_dae`."""
+    from dalembert.systems.dae import IndexTwoDAE
+
+    s = system
+    if formulation not in ("index2", "ggl"):
+        raise MethodError(f"formulation must be 'index2' or 'ggl', not {formulation!r}")
+    if not s.m or s.has("nonholonomic") or s.nu:
+        raise MethodError("to_dae treats holonomic constraints without inputs; give inputs as force=... of time")
+    n, m, inverse = s.n, s.m, s.inverse_mass()
+    y, z = ca.vertcat(s.q, s.v), SX.sym("z", m if formulation == "index2" else 2 * m)
+    G, M = s.role("jacobian"), s.expression("mass")
+    L = s.role("kinetic") - s.expression("potential")
+    F = ca.gradient(L, s.q) - ca.jtimes(M @ s.v, s.q, s.v) + s.applied(s.q, s.v, s.t, s.u) - s.damping(s.q, s.v, s.t)
+    F -= G.T @ z[:m]
+    acceleration = inverse @ F if inverse is not None else ca.solve(M, F)
+    shift = SX(n, 1) if formulation == "index2" else -(G.T @ z[m:])
+    parts = [ca.vertcat(s.v, SX(n, 1)), ca.vertcat(shift, acceleration)]
+    drift = G @ s.v + s.role("rate")
+    g = drift if formulation == "index2" else ca.vertcat(s.expression("holonomic"), drift)
+    names = (*s.coordinates, *(f"v_{c}" for c in s.coordinates))
+    initial = {"q": [*s.initial["q"], *s.initial["v"]]} if {"q", "v"} <= set(s.initial) else {}
+    return IndexTwoDAE.of_expressions(s, names, y, z, parts, g, initial)
 
 
 class Hamiltonian(_Constrained):
