@@ -147,7 +147,7 @@ class LobattoPair(Staged):
             speed, size, *_ = scales.velocity_and_rate(s, h)
             scale = ca.vertcat(scales.constant(speed, n * k), scales.constant(size, n * k))
         levels = (0,) * (blocks * n * k) + (1,) * (m * (k - 1))
-        guess = self._guess(last, before, n, m, k, blocks, A.c, mechanical)
+        guess = self._guess(last, n, m, k, blocks, A.c, mechanical)
         stages = Solve(x, ca.vertcat(*rows, *constraints), guess, scale, last, before, levels)
 
         # the end of the step: v1 (or p1) and the last multiplier
@@ -195,7 +195,7 @@ class LobattoPair(Staged):
         return ca.Function("H_q", [s.q, s.p, s.t, s.par], [ca.densify(-ca.gradient(s.expression("hamiltonian"), s.q))])
 
     @staticmethod
-    def _guess(last: Any, before: Any, n: int, m: int, k: int, blocks: int, c: np.ndarray, mechanical: bool) -> Any:
+    def _guess(last: Any, n: int, m: int, k: int, blocks: int, c: np.ndarray, mechanical: bool) -> Any:
         """Extrapolate the polynomials of the last step; increments begin at zero, so theirs pass through it."""
         ahead = lagrange(c, 1 + c)
         shift = ahead - ahead[0]  # value at 1 + c_i, less that at the end of the last step

@@ -88,9 +88,35 @@ def velocity_of(s: Any, q: Any, y: Any, t: Any) -> Any:
     return y if s.momenta == "v" else s.role("velocity", q=q, p=y, t=t)
 
 
-def extrapolation(nodes: np.ndarray) -> np.ndarray:
-    """Values of the last step's stage polynomial at the stages of the next one."""
-    return lagrange(nodes, 1 + nodes)
+def _extrapolated(last: Any, before: Any, stacks: list[tuple[int, int]], c: np.ndarray) -> Any:
+    """Values of the last step's stage polynomials at the stages of the next one, stack by stack.
+
+    A stack is `(size, count)`: so many columns of that size; fewer than there are stages where the first has none of its
+    own. One stage alone is extrapolated from the last two steps.
+    """
+    offset, out = 0, []
+    for size, count in stacks:
+        part = slice(offset, offset + size * count)
+        offset += size * count
+        if not size * count:
+            continue
+        block, nodes = ca.reshape(last[part], size, count), c[len(c) - count :]
+        if len(c) == 1:
+            out.append(ca.vec(2 * block - ca.reshape(before[part], size, count)))
+        else:
+            out.append(ca.vec(block @ lagrange(nodes, 1 + nodes).T))
+    return ca.vertcat(*out)
+
+
+def _scale(s: Any, u: Any, h: Any, stages: int, free: bool) -> Any:
+    """Sizes of the rates of all stages: of the velocities or momenta, and of the positions where they are unknown too."""
+    if s.kind == "mechanical":
+        size = scales.acceleration(s, s.applied(s.q, s.v, s.t, u) - ca.gradient(s.expression("potential"), s.q), h)
+        speed = ca.fabs(h) * size
+    else:
+        speed, size, *_ = scales.velocity_and_rate(s, h)
+    own = scales.constant(size, s.n * stages)
+    return own if free else ca.vertcat(own, scales.constant(speed, s.n * stages))
 
 
 class _IndexTwo(Staged):
@@ -111,9 +137,8 @@ class _IndexTwo(Staged):
         n, m, k, h, t = s.n, s.m, T.stages, SX.sym("h"), s.t
         y0 = getattr(s, s.momenta)
         free = s.momenta == "v" and not self.ggl  # Q'_i = V_i is known: not an unknown
-        first = (
-            1 if m and np.abs(self._constraint_rows()[1][0]).max() == 0 else 0
-        )  # an explicit first stage has no multiplier of its own
+        # an explicit first stage has no multiplier of its own: it takes the last one of the step before
+        first = 1 if m and np.abs(self._constraint_rows()[1][0]).max() == 0 else 0
         u = SX.sym("u", s.nu, k)
         counts = [*([n] * k), *([] if free else [n] * k), *([m] * (k - first)), *([m] * k if self.ggl and m else [])]
         x, last, before = memory(sum(counts))
@@ -152,23 +177,11 @@ class _IndexTwo(Staged):
         residual = ca.vertcat(*inertial, *kinematic, *velocity, *position)
         levels = (0,) * (n * k * (1 if free else 2)) + (1,) * (residual.numel() - n * k * (1 if free else 2))
 
-        E, offset, guess = extrapolation(T.c), 0, []
         stacks = [(n, k)] * (1 if free else 2) + [(m, k - first)] + ([(m, k)] if mu else [])
-        for size, count in stacks:
-            block = ca.reshape(last[offset : offset + size * count], size, count) if size * count else SX(size, count)
-            values = block @ (E if count == k else lagrange(T.c[first:], 1 + T.c[first:])).T
-            if k == 1 and size:
-                values = 2 * block - ca.reshape(before[offset : offset + size * count], size, count)
-            guess.append(ca.vec(values))
-            offset += size * count
-        if s.kind == "mechanical":
-            size = scales.acceleration(s, s.applied(s.q, s.v, t, u[:, 0]) - ca.gradient(s.expression("potential"), s.q), h)
-            speed = h * size
-        else:
-            speed, size, *_ = scales.velocity_and_rate(s, h)
-        scale = ca.vertcat(scales.constant(size, n * k), *([] if free else [scales.constant(speed, n * k)]))
-        solve = Solve(x, residual, ca.vertcat(*guess), scale, last, before, levels)
-        state, after, start = {"q": s.q, s.momenta: y0}, {}, {}
+        guess = _extrapolated(last, before, stacks, T.c)
+        scale = _scale(s, u[:, 0], h, k, free)
+        solve = Solve(x, residual, guess, scale, last, before, levels)
+        state, start = {"q": s.q, s.momenta: y0}, {}
         after = {"q": s.q + along(T.b, qd), s.momenta: y0 + along(T.b, Yd)}
         if first:  # the last stage is the end of the step: its multiplier is that of the next first stage
             state["lam"], after["lam"], start["lam"] = carried, lam[-1], "lam"

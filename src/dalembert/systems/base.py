@@ -274,10 +274,8 @@ class System:
         self = cls.__new__(cls)
         System.__init__(self, data["coordinates"], data["parameters"], data["name"], data["initial"], data["dimension"])
         self.u = SX.sym("u", data["inputs"])
-        sizes = {f.size1_in("v") for f in data_functions(data)}
-        if sizes:
-            self.v = SX.sym("v", sizes.pop())
         self._functions = {k: ca.Function.deserialize(f) for k, f in data["functions"].items()}
+        self.v = SX.sym("v", next(iter(self._functions.values())).size1_in("v"))
         if data["picture"]:
             self.picture = Picture("points", **{k: _tuples(x) for k, x in data["picture"].items()})
         return self
@@ -299,11 +297,6 @@ def _mapping(what: str, value: Any) -> dict[str, Any]:
         if not isinstance(key, str):
             raise ModelError(f"{what} must have names as keys, not {key!r}")
     return out
-
-
-def data_functions(data: dict[str, Any]) -> list[ca.Function]:
-    """The functions of a system from its text."""
-    return [ca.Function.deserialize(f) for f in data["functions"].values()]
 
 
 def _tuples(x: Any) -> Any:

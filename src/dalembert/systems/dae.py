@@ -55,7 +55,6 @@ class IndexTwoDAE(System):
         constraint = column("g", self._trace("g", g, ("y", "t")))
         if not constraint.numel():
             raise ModelError("an index-2 system needs at least one constraint g")
-        self._define("holonomic", ca.densify(constraint))
         self.v = SX.sym("z", constraint.numel())
         self._define("holonomic", ca.densify(constraint))
         functions = [f] if parts is None else list(parts)
