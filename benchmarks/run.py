@@ -101,7 +101,9 @@ def against_c(repeat: int) -> None:
 def every_method(repeat: int) -> None:
     import dalembert as da
 
-    variants = [m for m in (row.method() for row in da.list_methods()) if not hasattr(m, "stages") and not hasattr(m, "base")]
+    variants = [
+        m for m in (row.method() for row in da.list_methods()) if not hasattr(m, "stages") and not hasattr(m, "base") and m.index
+    ]
     variants += [da.methods.EnergyMomentum(gradient=g) for g in ("gonzalez", "mean-value", "itoh-abe")]
     table = Table(title="every method (us per step, h = 0.01; gradient: reverse sweep through 1000 steps)")
     for column in (

@@ -92,7 +92,9 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def main() -> None:
-    methods = [m for m in (row.method() for row in da.list_methods()) if not hasattr(m, "stages") and not hasattr(m, "base")]
+    methods = [
+        m for m in (row.method() for row in da.list_methods()) if not hasattr(m, "stages") and not hasattr(m, "base") and m.index
+    ]
     methods += [da.methods.EnergyMomentum(gradient=g) for g in ("gonzalez", "mean-value", "itoh-abe")]
     systems = [da.catalog.double_pendulum(), da.catalog.four_particles(), da.catalog.four_particles_damped()]
     order_rows, kept_rows = [], []

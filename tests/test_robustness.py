@@ -68,7 +68,7 @@ def test_unusual_models_run_with_every_method(name, method):
     try:
         REGISTER[method]().check(system)
     except da.MethodError:
-        assert method == "shake" or "mechanical" not in REGISTER[method].treats
+        assert method == "shake" or "mechanical" not in REGISTER[method].treats or REGISTER[method].index == 0
         return
     for compile in (False, True) if method in ("rattle", "shake", "midpoint", "energy-momentum") else (False,):
         sol = da.simulate(system, method, q=q, v=v, t_end=100 * h, step=h, compile=compile)

@@ -14,6 +14,7 @@ from conftest import (
 )
 from dalembert.methods.base import REGISTER
 from dalembert.methods.composition import Composition
+from dalembert.methods.explicit import Explicit
 from dalembert.methods.stages import Staged
 
 PROBLEMS = {
@@ -27,7 +28,7 @@ PROBLEMS = {
     "double pendulum, Hamiltonian": (lambda: da.catalog.double_pendulum().to_hamiltonian(), {}),
     "driven, Hamiltonian": (lambda: driven_pendulum().to_hamiltonian(), {"u": [0.7]}),
 }
-VARIANTS = [cls() for cls in REGISTER.values() if not issubclass(cls, (Staged, Composition))] + [
+VARIANTS = [cls() for cls in REGISTER.values() if not issubclass(cls, (Staged, Composition, Explicit))] + [
     da.methods.EnergyMomentum(gradient=g) for g in ("gonzalez", "mean-value", "itoh-abe")
 ]
 

@@ -3,6 +3,7 @@
 from dalembert.methods.base import Method, list_methods
 from dalembert.methods.composition import Composition, compose
 from dalembert.methods.energy_momentum import EnergyMomentum, Midpoint
+from dalembert.methods.explicit import Explicit
 from dalembert.methods.index_two import Spark, SRKGauss, SRKRadauIA
 from dalembert.methods.lobatto_pair import LobattoPair
 from dalembert.methods.rattle import Rattle, Shake
@@ -12,6 +13,7 @@ from dalembert.methods.step import Solve, Step
 __all__ = [
     "Composition",
     "EnergyMomentum",
+    "Explicit",
     "Gauss",
     "LobattoIIIA",
     "LobattoIIIC",
