@@ -70,7 +70,7 @@ def staged() -> list[list[str]]:
 
     reference = final("radau-iia-5", 64)
     for row in da.list_methods():
-        if not hasattr(row.method(), "stages"):
+        if not hasattr(row.method(), "stages") or "mechanical" not in row.treats:
             continue
         for s in range(row.method.fewest, 5):
             method = row.method(stages=s)

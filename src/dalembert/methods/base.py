@@ -33,7 +33,9 @@ class Method:
     def check(self, system: Any) -> None:
         """Refuse a system that the method cannot treat."""
         if system.kind not in self.treats:
-            able = [n for n, m in REGISTER.items() if system.kind in m.treats and n != "composition"]
+            able = [
+                n for n, m in REGISTER.items() if system.kind in m.treats and n != "composition" and (m.index or not system.m)
+            ]
             raise MethodError(f"{self.name} cannot treat a {system.kind} system; {_these(able)}")
         if system.has("nonholonomic"):
             raise MethodError(
