@@ -181,7 +181,7 @@ def test_gradients_through_a_thousand_steps():
         np.testing.assert_allclose(run.jacobian("q", name), expected, atol=1e-6 * scale)
         gradient = run.gradient(cost)
         difference = (cost(finals[0]) - cost(finals[1])) / (2 * d)
-        assert gradient[name] == pytest.approx(difference, rel=1e-5, abs=1e-6 * scale)
+        assert gradient[name] == pytest.approx(difference, rel=1e-6, abs=1e-8 * scale)
         np.testing.assert_allclose(gradient["value"], cost(run.solution.q[-1]))
 
 
