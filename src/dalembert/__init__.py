@@ -4,6 +4,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from dalembert import catalog, methods
 from dalembert.catalog import list_systems
+from dalembert.engine import control
 from dalembert.engine.initial import consistent
 from dalembert.errors import (
     CompilerError,
@@ -14,6 +15,7 @@ from dalembert.errors import (
     MethodError,
     ModelError,
     SingularConstraints,
+    StepTooSmall,
     UnknownKeyword,
 )
 from dalembert.methods import compose, list_methods
@@ -43,10 +45,12 @@ __all__ = [
     "Sensitivity",
     "SingularConstraints",
     "Solution",
+    "StepTooSmall",
     "UnknownKeyword",
     "catalog",
     "compose",
     "consistent",
+    "control",
     "list_methods",
     "list_systems",
     "load",

@@ -38,11 +38,14 @@ class Checkpoint:
         start: np.ndarray,
         program: Program,
         inputs: Any,
+        control: Any = None,
     ) -> None:
         self.path = target(path)
         self._parts = (system, method, par, start, program, inputs)
         self.system, self.program, self.grid = system, program, grid
         key = [system.dumps(), str(method), par.tolist(), start.tolist(), grid.t0, grid.h, grid.save_every]
+        key += [control.spec()] if control else []
+        self.adaptive, self.notes = control is not None, dict[str, float]()
         self.key = hashlib.sha256(json.dumps(key).encode()).hexdigest()
         self.written = time.perf_counter()
 
@@ -57,11 +60,15 @@ class Checkpoint:
                 "delete it or choose another file"
             )
         done, rows = int(extra["done"]), len(solution.t) - 1
-        if done > self.grid.full or extra["odd_end"]:
+        if not self.adaptive and (done > self.grid.full or extra["odd_end"]):
             raise MethodError(
                 f"checkpoint: {str(self.path)!r} holds a run that ended at t = {solution.t[-1]:g} and cannot be continued to "
                 f"t_end = {self.grid.t_end:g}; read it with da.load, or delete it"
             )
+        run.reserve(rows)
+        if run.t is not None and run.t_lam is not None:
+            run.t[:rows], run.t_lam[:rows] = solution.t[1:], solution.t_lam
+        self.notes = extra.get("notes", {})
         fields = self.program.fields
         run.records.state[:rows, fields["q"]] = solution.q[1:]
         run.records.state[:rows, fields[self.system.momenta]] = solution._second[1:]
@@ -89,6 +96,7 @@ class Checkpoint:
             "done": done,
             "odd_end": end and (self.grid.remainder > 0 or done % self.grid.save_every != 0) and done == self.grid.steps,
             "pending": list(run.pending),
+            "notes": self.notes,
             "state": memory.state.tolist(),
             "last": memory.last.tolist(),
             "before": memory.before.tolist(),

@@ -76,6 +76,10 @@ class ConvergenceError(DalembertError, RuntimeError):
         self.residual = residual
 
 
+class StepTooSmall(ConvergenceError):
+    """A step size controller has come to its lower bound at time `t`; `solution` is valid up to there."""
+
+
 class Interrupted(DalembertError, KeyboardInterrupt):
     """Ctrl-C during a run; `solution` holds everything up to then."""
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.checkpoint import Checkpoint
-from dalembert.engine import driver, initial
+from dalembert.engine import control, driver, initial
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import EPS, Rule
 from dalembert.engine.program import Program
@@ -41,13 +41,14 @@ def simulate(
     parameters: Mapping[str, Any] | None = None,
     tolerance: float | None = None,
     max_iterations: int = 25,
+    adaptive: Any = False,
     save_every: int = 1,
     progress: bool | None = None,
     compile: bool | str = "auto",
     checkpoint: str | Path | None = None,
     **unknown: Any,
 ) -> Solution:
-    """Integrate a system from `t0` to `t_end` with fixed steps.
+    """Integrate a system from `t0` to `t_end`, with equal steps where nothing else is said.
 
     Parameters
     ----------
@@ -66,6 +67,10 @@ def simulate(
         Values that replace the system's; nothing is rebuilt.
     tolerance, max_iterations
         Of Newton's iteration; by default it goes on to round-off.
+    adaptive
+        Step control: `"error"` or True (local error by step doubling), `"backoff"` (shrink where Newton fails), `"reversible"`
+        (keeps the long-time behaviour of symmetric methods), or an object of `da.control` with its options. `step` is then
+        the first step.
     save_every
         Keep every so many steps (and the last); work is added up in between.
     progress
@@ -88,8 +93,10 @@ def simulate(
     method = find(method)
     grid = make_grid(t0, t_end, step, save_every)
     rule = make_rule(tolerance, max_iterations)
+    controller = control.find(adaptive)
     method.check(system)
     par = system.pack(parameters)
+    drive = controller.bind(system, method, par) if controller else None
     if system.kind == "dae":
         q, v = (q if y is None else y), (v if z is None else z)
     elif y is not None or z is not None:
@@ -103,22 +110,22 @@ def simulate(
     memory = Memory.start(engine.program, state, par, grid.t0, grid.h)
     keeper = None
     if checkpoint is not None:
-        keeper = Checkpoint(checkpoint, system, method, par, grid, state, engine.program, inputs)
+        keeper = Checkpoint(checkpoint, system, method, par, grid, state, engine.program, inputs, controller)
         finished = keeper.finished()
         if finished is not None:
             return finished
     setup = time.perf_counter() - begun
-    run = driver.integrate(
-        engine,
-        memory,
-        grid,
-        inputs,
-        rule=rule,
-        compile=compile,
-        progress=progress,
-        explain=partial(driver.explain, system, engine.program.fields, inputs),
-        checkpoint=keeper,
-    )
+    options: dict[str, Any] = {
+        "rule": rule,
+        "compile": compile,
+        "progress": progress,
+        "explain": partial(driver.explain, system, engine.program.fields, inputs),
+        "checkpoint": keeper,
+    }
+    if drive is not None and grid.steps:
+        run = control.adapt(engine, memory, grid, inputs, drive, **options)
+    else:
+        run = driver.integrate(engine, memory, grid, inputs, **options)
     run.stats["setup_seconds"] = setup
     if keeper is not None:
         keeper.write(run, memory, run.stats["steps"], end=True)

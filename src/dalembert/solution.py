@@ -60,13 +60,12 @@ class Solution:
     ) -> Solution:
         """From what the engine recorded; rows that were not reached are left out."""
         grid, n = run.grid, run.rows
-        numbers = grid.saved[:n]
         states = np.vstack([start, run.records.state[:n]])
-        t = np.concatenate([[grid.t0], grid.times(numbers)])
+        t = np.concatenate([[grid.t0], run.times()])
         return cls(
             system, method, par, t,
             states[:, program.fields["q"]], states[:, program.fields[system.momenta]],
-            run.records.lam[:n], grid.nodes(numbers, program.step.node), run.records.work[:n],
+            run.records.lam[:n], run.nodes(program.step.node), run.records.work[:n],
             inputs(t) if system.nu else np.zeros((len(t), 0)), grid.h, run.stats,
         )  # fmt: skip
 

@@ -74,6 +74,30 @@ class Run:
     pending: tuple[float, float] = (0.0, 0.0)  # work done since the last complete row
     error: BaseException | None = None
     stats: dict[str, Any] = field(default_factory=dict)
+    t: np.ndarray | None = None  # times of the rows, and of their multipliers, where steps are not all equal
+    t_lam: np.ndarray | None = None
+
+    def times(self) -> np.ndarray:
+        """The times of the rows that were reached."""
+        return self.grid.times(self.grid.saved[: self.rows]) if self.t is None else self.t[: self.rows]
+
+    def nodes(self, node: float) -> np.ndarray:
+        """The times at which the multipliers of these rows live."""
+        return self.grid.nodes(self.grid.saved[: self.rows], node) if self.t_lam is None else self.t_lam[: self.rows]
+
+    def reserve(self, rows: int) -> None:
+        """Make room for so many rows, where their number is not known beforehand."""
+        have = len(self.records.state)
+        if self.t is None or self.t_lam is None or rows <= have:
+            return
+        more = max(have, rows - have)
+
+        def longer(a: np.ndarray) -> np.ndarray:
+            return np.concatenate([a, np.zeros((more, *a.shape[1:]))])
+
+        r = self.records
+        self.records = Records(longer(r.state), longer(r.lam), longer(r.work))
+        self.t, self.t_lam = longer(self.t), longer(self.t_lam)
 
 
 Inputs = Callable[[np.ndarray], np.ndarray]
@@ -189,6 +213,20 @@ def integrate(
     return run
 
 
+def step_inputs(program: Program, inputs: Inputs, begin: np.ndarray, h: float) -> np.ndarray:
+    """The inputs of steps that begin at given times, one row a step, at all the nodes that the method looks at."""
+    if not program.step.u.numel():
+        return np.zeros((1, 0))
+    try:
+        rows = np.hstack([inputs(begin + c * h) for c in program.step.input_nodes])
+    except Exception as error:
+        raise ModelError(f"u failed between t = {begin[0]:g} and {begin[-1] + h:g}: {type(error).__name__}: {error}") from error
+    if not np.isfinite(rows).all():
+        k = int(np.argmin(np.isfinite(rows).all(axis=1)))
+        raise ModelError(f"u is not finite in the step from t = {begin[k]:g}: {rows[k]}")
+    return rows
+
+
 class _Loop:
     """The state of one run through its chunks."""
 
@@ -230,23 +268,8 @@ class _Loop:
         begin = t0 + np.arange(self.done, self.done + steps) * self.grid.h
         return runner.run(  # type: ignore[no-any-return]
             self.memory, out, t0=t0 if h == self.grid.h else float(begin[0]) - self.done * h, first=self.done, steps=steps,
-            h=h, inputs=self._inputs(begin, h), save_every=save_every, rule=self.rule,
+            h=h, inputs=step_inputs(self.engine.program, self.inputs, begin, h), save_every=save_every, rule=self.rule,
         )  # fmt: skip
-
-    def _inputs(self, begin: np.ndarray, h: float) -> np.ndarray:
-        step = self.engine.program.step
-        if not step.u.numel():
-            return np.zeros((1, 0))
-        try:
-            rows = np.hstack([self.inputs(begin + c * h) for c in step.input_nodes])
-        except Exception as error:
-            raise ModelError(
-                f"u failed between t = {begin[0]:g} and {begin[-1] + h:g}: {type(error).__name__}: {error}"
-            ) from error
-        if not np.isfinite(rows).all():
-            k = int(np.argmin(np.isfinite(rows).all(axis=1)))
-            raise ModelError(f"u is not finite in the step from t = {begin[k]:g}: {rows[k]}")
-        return rows
 
     def _count(self, outcome: Outcome, save_every: int) -> None:
         self.done += outcome.steps

@@ -75,6 +75,18 @@ def _view(array: np.ndarray) -> Any:
     return memoryview(array)  # type: ignore[arg-type]
 
 
+def bind(function: Any, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> tuple[Any, Any]:
+    """A call without arguments that evaluates a function on given arrays, and what must be kept alive for it."""
+    buffer, evaluate = function.buffer()
+    for i, array in enumerate(inputs):
+        if array.size:
+            buffer.set_arg(i, _view(array))
+    for i, array in enumerate(outputs):
+        if array.size:
+            buffer.set_res(i, _view(array))
+    return evaluate, (buffer, function, inputs, outputs)
+
+
 class VirtualMachine:
     """CasADi's virtual machine, driven from Python through preset buffers."""
 
@@ -112,14 +124,8 @@ class VirtualMachine:
         return begin, factor, self._bind(stage.update, [x, scale, constants], [x, size])
 
     def _bind(self, function: Any, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> Any:
-        buffer, evaluate = function.buffer()
-        for i, array in enumerate(inputs):
-            if array.size:
-                buffer.set_arg(i, _view(array))
-        for i, array in enumerate(outputs):
-            if array.size:
-                buffer.set_res(i, _view(array))
-        self._keep.append((buffer, function, inputs, outputs))
+        evaluate, kept = bind(function, inputs, outputs)
+        self._keep.append(kept)
         return evaluate
 
     def run(

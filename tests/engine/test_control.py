@@ -1,0 +1,194 @@
+"""Step control: what controllers promise, for any method, and what they say when they cannot keep it."""
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import dalembert as da
+from dalembert.engine.control import Backoff, ErrorControl, Reversible
+
+E = 0.8
+Q, V = [1 - E, 0.0], [0.0, np.sqrt((1 + E) / (1 - E))]
+
+
+@pytest.fixture(scope="module")
+def kepler():
+    return da.Mechanical(2, mass=1.0, potential=lambda q: -1 / np.sqrt(q @ q), name="Kepler's problem")
+
+
+def kepler_position(t):
+    """Kepler's equation, solved to round-off."""
+    x = np.asarray(t, float).copy()
+    for _ in range(60):
+        x -= (x - E * np.sin(x) - t) / (1 - E * np.cos(x))
+    return np.stack([np.cos(x) - E, np.sqrt(1 - E**2) * np.sin(x)], axis=-1)
+
+
+@pytest.mark.parametrize("method", ["gauss-2", "rk4", "rattle", "radau-iia-3", "murua-3", "energy-momentum"])
+def test_error_follows_the_tolerance(kepler, method):
+    errors = []
+    for tolerance in (1e-5, 1e-7):
+        control = ErrorControl(rtol=tolerance, atol=tolerance)
+        sol = da.simulate(kepler, method, q=Q, v=V, t_end=6.0, step=0.01, adaptive=control)
+        errors.append(np.abs(sol.q - kepler_position(sol.t)).max())
+    assert errors[0] < 1000 * 1e-5
+    assert errors[1] < 0.15 * errors[0]
+    assert sol.stats["longest_step"] > 5 * sol.stats["shortest_step"]
+    assert sol.t[-1] == 6.0
+    assert np.all(np.diff(sol.t) > 0)
+
+
+@pytest.mark.parametrize("method", ["gauss-2", "rattle", "lobatto-pair-3", "energy-momentum"])
+def test_reversible_steps_keep_the_energy_bounded(kepler, method):
+    sol = da.simulate(kepler, method, q=Q, v=V, t_end=400.0, step=0.01, adaptive="reversible")
+    error, part = np.abs(sol.energy - sol.energy[0]), len(sol.t) // 8
+    assert error[-part:].max() < 1.001 * error[:part].max() + 1e-13
+    assert sol.stats["longest_step"] > 10 * sol.stats["shortest_step"]
+
+
+def test_error_control_alone_lets_it_drift(kepler):
+    sol = da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=400.0, step=0.01, adaptive=ErrorControl(1e-8, None, 1e-6, 1e-6))
+    error, part = np.abs(sol.energy - sol.energy[0]), len(sol.t) // 8
+    assert error[-part:].max() > 5 * error[:part].max()
+
+
+def test_reversible_steps_can_be_walked_back(kepler):
+    scale = lambda q: np.sqrt(q @ q) ** 1.5  # noqa: E731
+    there = da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=3.0, step=0.02, adaptive=Reversible(scale=scale))
+    # the last step was cut: leave it out, and start with the step that the recursion arrives at
+    q, v, h = there.q[-2], there.v[-2], np.diff(there.t)
+    sigma = np.linalg.norm(q) ** 1.5
+    G = -1.5 * (q @ v) / (q @ q)
+    eps = 0.02 / np.linalg.norm(Q) ** 1.5
+    z_last = eps / h[-2]
+    # z_(n+1/2) - eps G_n / 2 is the value at the node: begin backwards from it, as the forward run began from 1 / sigma
+    assert abs(z_last + eps * G / 2 - 1 / sigma) < 0.01 / sigma
+    z, back = z_last, []
+    state = da.simulate(kepler, "gauss-2", q=q, v=-v, t_end=eps / z, step=eps / z)
+    for _ in range(len(h) - 2):
+        back.append(eps / z)
+        q, v = state.q[-1], state.v[-1]
+        z += eps * -1.5 * (q @ v) / (q @ q)
+        state = da.simulate(kepler, "gauss-2", q=q, v=v, t_end=eps / z, step=eps / z)
+    assert np.allclose(back, h[-2:0:-1], rtol=1e-9)
+    assert np.allclose(q, there.q[1], rtol=0, atol=1e-10)
+
+
+def test_default_time_scale_of_kepler(kepler):
+    sol = da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=6.0, step=0.001, adaptive="reversible")
+    r = np.linalg.norm(sol.q, axis=1)
+    middle = np.sqrt(r[:-1] * r[1:])
+    ratio = np.diff(sol.t)[:-1] / middle[:-1] ** 1.5
+    assert ratio.max() / ratio.min() < 1.001
+
+
+def test_backoff_shrinks_and_grows():
+    system = da.catalog.make("double-pendulum")
+    control = Backoff(grow=1.5, after=3, largest=0.05)
+    sol = da.simulate(system, "lobatto-pair-3", t_end=10.0, step=1e-4, adaptive=control)
+    assert sol.stats["longest_step"] == pytest.approx(0.05)
+    assert np.abs(sol.residual("position")).max() < 1e-13
+    wild = da.simulate(system, "lobatto-pair-2", t_end=10.0, step=0.5, adaptive="backoff")
+    assert wild.stats["rejected"] > 0
+    assert np.abs(wild.residual("position")).max() < 1e-12
+
+
+def test_constrained_motion_against_an_independent_solver():
+    def f(t, y):
+        return [y[1], -9.81 * np.sin(y[0])]
+
+    reference = solve_ivp(f, (0, 5), [np.pi / 2, 0.0], rtol=1e-12, atol=1e-12, dense_output=True)
+    system = da.catalog.make("simple-pendulum")
+    sol = da.simulate(
+        system, "lobatto-pair-3", q=[1.0, 0.0], v=[0.0, 0.0], t_end=5.0, step=0.01, adaptive=ErrorControl(rtol=1e-9)
+    )
+    angle = reference.sol(sol.t)[0]
+    assert np.abs(sol.q - np.stack([np.sin(angle), -np.cos(angle)], axis=1)).max() < 1e-6
+    assert np.abs(sol.residual("velocity")).max() < 1e-12
+
+
+def test_work_is_added_up_and_rows_thinned():
+    system = da.Mechanical(1, mass=1.0, potential=lambda q: q[0] ** 2, dissipation=0.1)
+    full = da.simulate(system, "midpoint", q=[1.0], t_end=3.0, step=0.01, adaptive=True)
+    thin = da.simulate(system, "midpoint", q=[1.0], t_end=3.0, step=0.01, adaptive=True, save_every=7)
+    assert len(thin.t) < len(full.t) / 5
+    assert thin.t[-1] == 3.0
+    assert thin.dissipated.sum() == pytest.approx(full.dissipated.sum(), rel=1e-13)
+    assert np.isin(thin.t, full.t).all()
+
+
+def test_a_killed_run_goes_on(tmp_path, kepler, monkeypatch):
+    whole = da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=20.0, step=0.01, adaptive=True)
+    monkeypatch.setattr("dalembert.checkpoint.EVERY", 0.0)
+    path = tmp_path / "run.nc"
+    commits = []
+
+    class Killed(BaseException):
+        pass
+
+    from dalembert.engine import control
+
+    original = control.Walk.commit
+
+    def commit(self):
+        original(self)
+        commits.append(1)
+        if len(commits) == 40:
+            raise Killed
+
+    monkeypatch.setattr(control.Walk, "commit", commit)
+    with pytest.raises(Killed):
+        da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=20.0, step=0.01, adaptive=True, checkpoint=path)
+    monkeypatch.setattr(control.Walk, "commit", original)
+    again = da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=20.0, step=0.01, adaptive=True, checkpoint=path)
+    assert np.array_equal(again.t, whole.t)
+    assert np.array_equal(again.q, whole.q)
+
+
+def test_a_lower_bound_is_an_error_that_loses_nothing(kepler):
+    with pytest.raises(da.StepTooSmall, match=r"smaller than the smallest allowed, 0\.01.*local error") as caught:
+        da.simulate(kepler, "rattle", q=[0.5, 0.0], v=[0.0, 0.1], t_end=6.0, step=0.02, adaptive=ErrorControl(smallest=0.01))
+    assert isinstance(caught.value, da.ConvergenceError)
+    part = caught.value.solution
+    assert part.t[-1] == caught.value.t
+    assert np.isfinite(part.q).all()
+
+
+def test_singular_constraints_are_named_at_the_bound():
+    # a slider-crank of equal rods locks where both rods lie on each other
+    def g(q):
+        return [q[0] ** 2 + q[1] ** 2 - 1, (q[0] - q[2]) ** 2 + q[1] ** 2 - 1, q[0]]
+
+    system = da.Mechanical(3, mass=1.0, holonomic=g, force=[0.0, 0.0, 1.0])
+    with pytest.raises(da.DalembertError):
+        da.simulate(system, "lobatto-pair-3", q=[0.0, 1.0, 0.0], v=[0.0, 0.0, 0.0], t_end=1.0, step=0.1, adaptive="backoff")
+
+
+@pytest.mark.parametrize(
+    ("adaptive", "message"),
+    [
+        ("eror", "did you mean 'error'"),
+        (3.0, "adaptive must be"),
+        (ErrorControl(rtol=-1.0), "rtol must be"),
+        (ErrorControl(rtol=0.0, atol=0.0), "both zero"),
+        (ErrorControl(rtol=1e-16, atol=0.0), "below round-off"),
+        (ErrorControl(smallest=0.5), "outside the bounds"),
+        (ErrorControl(smallest=1.0, largest=0.5), "larger than largest"),
+        (Backoff(shrink=2.0), "0 < shrink < 1"),
+        (Backoff(largest=0.0), "largest must be a positive step"),
+    ],
+)
+def test_bad_options(kepler, adaptive, message):
+    with pytest.raises(da.MethodError, match=message):
+        da.simulate(kepler, "rattle", q=Q, v=V, t_end=1.0, step=0.01, adaptive=adaptive)
+
+
+def test_the_reversible_controller_says_what_it_needs(kepler):
+    with pytest.raises(da.MethodError, match="radau-iia-3 is not symmetric"):
+        da.simulate(kepler, "radau-iia-3", q=Q, v=V, t_end=1.0, step=0.01, adaptive="reversible")
+    with pytest.raises(da.ModelError, match="no curvature"):
+        da.simulate(da.catalog.make("simple-pendulum"), "rattle", t_end=1.0, step=0.01, adaptive="reversible")
+    with pytest.raises(da.ModelError, match="scale"):
+        da.simulate(kepler, "rattle", q=Q, v=V, t_end=1.0, step=0.01, adaptive=Reversible(scale=lambda v: v @ v))
+    with pytest.raises(da.ModelError, match="must be > 0"):
+        da.simulate(kepler, "rattle", q=Q, v=V, t_end=1.0, step=0.01, adaptive=Reversible(scale=lambda q: q[0] - 1.0))
