@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Sample:
-    """The solution between its stored times: `t`, `q`, `v`, and `p`."""
+    """The solution between its stored times: `t`, `q`, `v`, and `p` (of an `IndexTwoDAE`: `y` as `q`, `z` as `v`)."""
 
     t: np.ndarray
     q: np.ndarray
@@ -53,6 +53,7 @@ class Solution:
         self.system, self.method, self.step, self.stats = system, method, step, stats
         self._par, self.t, self.q, self._second = par, t, q, second
         self._lam, self.t_lam, self._work, self.u = lam, t_lam, work, u
+        self.inputs: Any = None  # the inputs as a function of time, where they are still at hand
 
     @classmethod
     def of_run(
@@ -62,12 +63,14 @@ class Solution:
         grid, n = run.grid, run.rows
         states = np.vstack([start, run.records.state[:n]])
         t = np.concatenate([[grid.t0], run.times()])
-        return cls(
+        self = cls(
             system, method, par, t,
             states[:, program.fields["q"]], states[:, program.fields[system.momenta]],
             run.records.lam[:n], run.nodes(program.step.node), run.records.work[:n],
-            inputs(t) if system.nu else np.zeros((len(t), 0)), grid.h, run.stats,
+            inputs(t) if system.nu else np.zeros((len(t), 0)), grid.h, {**run.stats, "save_every": grid.save_every},
         )  # fmt: skip
+        self.inputs = inputs
+        return self
 
     # ---- motion -----------------------------------------------------------------------------------------
 
@@ -85,6 +88,16 @@ class Solution:
     def v(self) -> np.ndarray:
         """Velocities."""
         return self._second if self.system.momenta == "v" else self._numeric("velocity")
+
+    @cached_property
+    def _slopes(self) -> np.ndarray:
+        """`q'` at the stored times."""
+        if self.system.kind == "dae":
+            return self._numeric("rhs")
+        if not self.system.has("kinematics"):
+            return self.v
+        Z = self._numeric("kinematics").reshape(len(self.t), self.system.n, -1)
+        return np.asarray(np.einsum("tij,tj->ti", Z, self.v))
 
     @cached_property
     def p(self) -> np.ndarray:
@@ -117,7 +130,7 @@ class Solution:
             return self.q
         if not self.system.has("inputs"):
             return np.zeros((len(self.t), 0))
-        B = self._numeric("inputs").reshape(len(self.t), self.system.n, -1)
+        B = self._numeric("inputs").reshape(len(self.t), self.system.nv, -1)
         return np.asarray(np.einsum("tij,ti->tj", B, self.v))
 
     @property
@@ -180,7 +193,7 @@ class Solution:
         return levels[level]()
 
     def _position(self) -> np.ndarray:
-        return self._numeric("holonomic")
+        return self._numeric("holonomic") if self.system.mh else np.zeros((len(self.t), 0))
 
     def _velocity(self) -> np.ndarray:
         return self._numeric("drift", v=self.v)
@@ -237,7 +250,7 @@ class Solution:
         angle = 0.3
         rotation = np.eye(d)
         rotation[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
-        roles = ("energy", "holonomic") if self.system.m else ("energy",)
+        roles = ("energy", "holonomic") if self.system.mh else ("energy",)
         turned = {k: (np.reshape(self._at[k][0], (-1, d)) @ rotation.T).ravel() for k in ("q", self.system.momenta)}
         for role in roles:
             a = self.system.numeric(role, self._par, **{k: self._at[k][0] for k in turned}, t=self.t[0])
@@ -248,12 +261,18 @@ class Solution:
 
     # ---- between the stored times -----------------------------------------------------------------------
 
-    def at(self, t: Any) -> Sample:
-        """The solution at any times of the run, by the cubic through positions and velocities of each interval.
+    def at(self, t: Any, how: str = "polynomial") -> Sample:
+        """The solution at any times of the run.
 
-        `q` is of fourth order in the distance of stored times, above that of the second-order methods here, and once
-        continuously differentiable; `v` is its derivative. For midpoint-like methods the cubic is the parabola of the step.
+        `"polynomial"`: the cubic through positions and velocities of each step, of fourth order in `q` and third in `v`. For
+        collocation methods with s >= 3 stages (gauss, radau-iia, lobatto-iiia, murua) the polynomial of the stages and both
+        ends, of order s + 2 in `q` (lobatto-iiia: s + 1) and s + 1 in `v`.
+
+        `"step"`: a step of the method itself from the last time before, shortened to end there: of the method's own order, and
+        on the constraints that it keeps, to round-off.
         """
+        if how not in ("polynomial", "step"):
+            raise MethodError(f"how must be 'polynomial' or 'step', not {how!r}")
         try:
             times = np.asarray(t, dtype=float).ravel()
         except (TypeError, ValueError) as error:
@@ -262,24 +281,16 @@ class Solution:
         slack = 1e-12 * max(1.0, abs(high))
         if not ((times >= low - slack) & (times <= high + slack)).all():
             raise MethodError(f"the solution reaches from t = {low:g} to {high:g}; {np.asarray(t)} is asked for")
-        if len(self.t) == 1:
-            q, v = (np.repeat(a, len(times), axis=0) for a in (self.q, self.v))
-        else:
-            k = np.clip(np.searchsorted(self.t, times, side="right") - 1, 0, len(self.t) - 2)
-            h = (self.t[k + 1] - self.t[k])[:, None]
-            s = ((times - self.t[k])[:, None]) / h
-            slopes = self._numeric("rhs") if self.system.kind == "dae" else self.v
-            q0, q1, v0, v1 = self.q[k], self.q[k + 1], slopes[k], slopes[k + 1]
-            slope = (q1 - q0) / h
-            bend, twist = 3 * slope - 2 * v0 - v1, v0 + v1 - 2 * slope
-            q = q0 + h * s * (v0 + s * (bend + s * twist))
-            v = v0 + s * (2 * bend + 3 * s * twist)
+        times = np.clip(times, low, high)
+        from dalembert import dense
+
+        q, second = dense.between(self, times, how)
         if self.system.kind == "dae":
-            p = v
+            v = p = second
         elif self.system.momenta == "v":
-            p = self.system.numeric("momentum", self._par, q=q, v=v)
+            v, p = second, self.system.numeric("momentum", self._par, q=q, v=second)
         else:
-            p = np.array([np.interp(times, self.t, column) for column in self.p.T]).T
+            v, p = self.system.numeric("velocity", self._par, q=q, p=second, t=times), second
         shape = np.shape(t)
         return Sample(*(a.reshape(shape + a.shape[1:]) for a in (times, q, v, p)))
 
@@ -294,7 +305,7 @@ class Solution:
             return self._dae_summary()
         scale = max(float(np.abs(self.energy).max()), float(np.abs(self.kinetic).max()), 1e-300)
         driven = s.has("force") or s.nu or s.has("dissipation") or s.depends("potential", "t") or s.depends("hamiltonian", "t")
-        driven = driven or s.depends("holonomic", "t")
+        driven = driven or (s.m and s.role("rate").nnz())
         lines = [
             f"{s.name} by {self.method}, t = {self.t[0]:g} .. {self.t[-1]:g}, step {self.step:g}",
             f"  steps                 {stats['steps']}, {len(self.t)} times kept",
@@ -333,10 +344,11 @@ class Solution:
         names = list(self.system.coordinates)
         if self.system.kind == "dae":
             return self._dae_dataset(names)
+        moving = "velocity" if self.system.has("kinematics") else "coordinate"
         data: dict[str, Any] = {
             "q": (("time", "coordinate"), self.q),
-            "v": (("time", "coordinate"), self.v),
-            "p": (("time", "coordinate"), self.p),
+            "v": (("time", moving), self.v),
+            "p": (("time", moving), self.p),
             "energy": ("time", self.energy),
             "kinetic": ("time", self.kinetic),
             "potential": ("time", self.potential),
@@ -347,8 +359,9 @@ class Solution:
         coords["time_lam"] = self.t_lam
         if self.system.m:
             data["lam"] = (("time_lam", "constraint"), self.lam)
-            data["g"] = (("time", "constraint"), self.residual("position"))
             coords["constraint"] = np.arange(1, self.system.m + 1)
+        if self.system.mh:
+            data["g"] = (("time", "holonomic"), self.residual("position"))
         if self.system.nu:
             data["u"] = (("time", "input"), self.u)
         attributes = {"system": self.system.name, "method": str(self.method), "step": self.step}

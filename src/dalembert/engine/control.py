@@ -105,7 +105,8 @@ class Walk:
             self._work += row.work[0]
             if self.done % self.grid.save_every == 0 or last == self.grid.t_end:
                 run.reserve(run.rows + 1)
-                assert run.t is not None and run.t_lam is not None
+                assert run.t is not None
+                assert run.t_lam is not None
                 k = run.rows
                 run.records.state[k], run.records.lam[k], run.records.work[k] = row.state[0], row.lam[0], self._work
                 run.t[k], run.t_lam[k] = last, t + node * (last - t)
@@ -293,9 +294,9 @@ class Reversible(Control):
         sigma = self._scale(system)
         velocity = system.v if system.momenta == "v" else system.role("velocity")
         second = getattr(system, system.momenta)
-        G = -ca.dot(ca.gradient(sigma, system.q), velocity) / sigma
+        G = -ca.dot(ca.gradient(sigma, system.q), system.qdot(system.q, velocity)) / sigma
         both = ca.Function("both", [system.q, second, system.par], [ca.densify(sigma), ca.densify(G)])
-        q, y, value, change = np.zeros(system.n), np.zeros(system.n), np.zeros(1), np.zeros(1)
+        q, y, value, change = np.zeros(system.n), np.zeros(system.nv), np.zeros(1), np.zeros(1)
         evaluate, kept = bind(both, [q, y, par], [value, change])
 
         def look(walk: Walk, kept: Any = kept) -> tuple[float, float]:

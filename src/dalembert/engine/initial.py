@@ -109,11 +109,11 @@ def choose(system: Any, q: Any, v: Any, p: Any, par: np.ndarray) -> tuple[np.nda
     if other is not None:
         if system.momenta == "p":
             raise InconsistentState("a Hamiltonian system starts from q and p; give p=... in place of v")
-        M = system._functions["mass"](q, np.zeros(system.n), np.zeros(system.n), 0.0, np.zeros(system.nu), par)
+        M = system._functions["mass"](q, np.zeros(system.nv), np.zeros(system.nv), 0.0, np.zeros(system.nu), par)
         second = solve_pivoted(M, vector(system, "p", other))
     if second is None and system.kind == "dae":
         return q, algebraic(system, q, par)
-    return q, vector(system, system.momenta, np.zeros(system.n) if second is None else second)
+    return q, vector(system, system.momenta, np.zeros(system.size_of(system.momenta)) if second is None else second)
 
 
 def algebraic(system: Any, y: np.ndarray, par: np.ndarray, t: float = 0.0) -> np.ndarray:
@@ -124,7 +124,7 @@ def algebraic(system: Any, y: np.ndarray, par: np.ndarray, t: float = 0.0) -> np
     for begin in (0.0, 1.0):
         z = np.full(system.m, begin)
         for _ in range(50):
-            r, J = f(y, z, np.zeros(system.n), t, np.zeros(system.nu), par)
+            r, J = f(y, z, np.zeros(system.p.numel()), t, np.zeros(system.nu), par)
             change = solve_pivoted(J, np.array(r).ravel())
             z = z - change
             if not np.isfinite(z).all():
@@ -189,7 +189,7 @@ def check_mass(system: Any, q: np.ndarray, par: np.ndarray) -> None:
     if system.kind != "mechanical":
         return
     f = system._functions["mass"]
-    M = f(q, np.zeros(system.n), np.zeros(system.n), 0.0, np.zeros(system.nu), par)
+    M = f(q, np.zeros(system.nv), np.zeros(system.nv), 0.0, np.zeros(system.nu), par)
     diagonal = np.array(ca.densify(ca.diag(M))).ravel()
     low, index = float(diagonal.min()), int(diagonal.argmin())
     singular = low <= 0
@@ -252,10 +252,10 @@ def _independent(rows: np.ndarray) -> tuple[list[int], list[int]]:
     return kept, extra
 
 
-def jacobian(system: Any, at: Mapping[str, Any], par: np.ndarray) -> Any:
-    """`G` at a state."""
-    system.role("jacobian")
-    f = system._functions["jacobian"]
+def jacobian(system: Any, at: Mapping[str, Any], par: np.ndarray, role: str = "jacobian") -> Any:
+    """`G` at a state: of all constraints with respect to the velocities, or of the holonomic ones, `"normal"`, to `q`."""
+    system.role(role)
+    f = system._functions[role]
     zeros = [np.zeros(f.size1_in(name)) for name in ("v", "p")]
     return f(at["q"], *zeros, at["t"], np.zeros(system.nu), par)
 
@@ -266,16 +266,18 @@ def check_constraints(system: Any, at: Mapping[str, Any], par: np.ndarray, exact
         return
     G = jacobian(system, at, par)
     check_rank(G, "at the initial position")
-    g = system.numeric("holonomic", par, **at)[0]
     absolute = ca.fabs(G)
 
     def size(x: np.ndarray) -> np.ndarray:
         return np.array(ca.densify(absolute @ np.abs(x))).ravel()
 
-    rounding = 1e-13 * rounding_of(system._functions["holonomic"], [at["q"], at["t"], par], ("q", "t", "par"))
-    # a method on the index-2 form lets positions drift a little: its own end must be a legal start
-    tolerance = TOLERANCE if "position" in exact_levels else 1e-3
-    _refuse(np.abs(g), tolerance * size(at["q"]) + rounding, "q", "g", system.m, "position")
+    if system.mh:
+        g = system.numeric("holonomic", par, **at)[0]
+        rounding = 1e-13 * rounding_of(system._functions["holonomic"], [at["q"], at["t"], par], ("q", "t", "par"))
+        # a method on the index-2 form lets positions drift a little: its own end must be a legal start
+        tolerance = TOLERANCE if "position" in exact_levels else 1e-3
+        own = np.array(ca.densify(ca.fabs(jacobian(system, at, par, "normal")) @ np.abs(at["q"]))).ravel()
+        _refuse(np.abs(g), tolerance * own + rounding, "q", "g", system.m, "position")
     rate = system.numeric("drift", par, **at)[0]
     if system.kind == "dae":
         slope = system.numeric("rhs", par, **at)[0]
@@ -283,7 +285,7 @@ def check_constraints(system: Any, at: Mapping[str, Any], par: np.ndarray, exact
         _refuse(np.abs(rate), allowed, "z", "g_y f + g_t", system.m, "hidden")
         return
     tolerance = TOLERANCE if "velocity" in exact_levels else LOOSE
-    largest = np.full(system.n, np.abs(at["v"]).max())
+    largest = np.full(system.nv, np.abs(at["v"]).max())
     moving = np.abs(system.numeric("rate", par, **at)[0])  # a system at rest on a moving constraint is measured by its motion
     allowed = tolerance * (size(at["v"]) + 1e-3 * size(largest) + moving) + 1e-300
     _refuse(np.abs(rate), allowed, system.momenta, "G v", system.m, "velocity")
@@ -314,7 +316,7 @@ def multipliers(system: Any, at: Mapping[str, Any], par: np.ndarray, u: Any = No
     if not system.m:
         return np.zeros(0)
     A, F, C, d = _accelerations(system)(
-        at["q"], at["v"], at.get("p", np.zeros(system.n)), at["t"], np.zeros(system.nu) if u is None else u, par
+        at["q"], at["v"], at.get("p", np.zeros(system.nv)), at["t"], np.zeros(system.nu) if u is None else u, par
     )
     G = jacobian(system, at, par)
     return _kkt(A, G, C, ca.densify(F), ca.densify(d))[1]
@@ -325,10 +327,8 @@ def _accelerations(s: Any) -> ca.Function:
     if "accelerations" not in s._steps:
         G = s.role("jacobian")
         if s.kind == "mechanical":
-            M, Mv = s.expression("mass"), s.expression("mass") @ s.v
-            L = s.role("kinetic") - s.expression("potential")
-            F = ca.gradient(L, s.q) - ca.jtimes(Mv, s.q, s.v) + s.applied(s.q, s.v, s.t, s.u) - s.damping(s.q, s.v, s.t)
-            parts = [M, F, G, -s.role("curvature")]
+            F = s.own_force() + s.applied(s.q, s.v, s.t, s.u) - s.damping(s.q, s.v, s.t)
+            parts = [s.expression("mass"), F, G, -s.role("curvature")]
         else:
             H, velocity = s.expression("hamiltonian"), s.role("velocity")
             F = -ca.gradient(H, s.q) + s.applied(s.q, s.v, s.t, s.u, s.p) - s.damping(s.q, s.v, s.t, s.p)
@@ -367,11 +367,11 @@ def consistent(
     inputs = inputs_of(system, u, t0)(np.array([t0]))[0]
     check_functions(system, {**arguments(system, q, second, t0, par), "u": inputs}, par)
     check_mass(system, q, par)
-    zeros = np.zeros(system.n)
+    zeros = np.zeros(system.nv)
     at: dict[str, Any] = {"q": q, "t": float(t0)}
     if system.m:
         check_rank(jacobian(system, at, par), "at the given position")
-        q = _project_position(system, q, float(t0), par)
+        q = _project_position(system, q, float(t0), par) if system.mh else q
         at["q"] = q
         G = jacobian(system, at, par)
         check_rank(G, "at the projected position")
@@ -395,17 +395,17 @@ def consistent(
 
 
 def _project_position(system: Any, q: np.ndarray, t: float, par: np.ndarray) -> np.ndarray:
-    zeros, start = np.zeros(system.n), q
+    zeros, start = np.zeros(system.nv), q
     previous = np.inf
     for _ in range(50):
         at = {"q": q, "t": t}
         g = system.numeric("holonomic", par, **at)[0]
         if system.kind == "mechanical":
             A = system._functions["mass"](q, zeros, zeros, 0.0, np.zeros(system.nu), par)
-        else:
+        if system.kind != "mechanical" or system.has("kinematics"):
             A = ca.DM.eye(system.n)
-        G = jacobian(system, at, par)
-        change = _kkt(A, G, G, zeros, -g)[0]
+        G = jacobian(system, at, par, "normal")
+        change = _kkt(A, G, G, np.zeros(system.n), -g)[0]
         size = float(np.abs(change).max())
         if not np.isfinite(size):
             break

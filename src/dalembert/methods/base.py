@@ -29,18 +29,17 @@ class Method:
     exact_levels: ClassVar[tuple[str, ...]] = ("position",)
     index: ClassVar[int] = 3
     any_mass: ClassVar[bool] = False  # whether a singular mass matrix can be treated
+    nonholonomic: ClassVar[bool] = False  # whether nonholonomic constraints can be treated
+    kinematics: ClassVar[bool] = False  # whether q' = Z(q) v can be
 
     def check(self, system: Any) -> None:
         """Refuse a system that the method cannot treat."""
         if system.kind not in self.treats:
-            able = [
-                n for n, m in REGISTER.items() if system.kind in m.treats and n != "composition" and (m.index or not system.m)
-            ]
-            raise MethodError(f"{self.name} cannot treat a {system.kind} system; {_these(able)}")
-        if system.has("nonholonomic"):
-            raise MethodError(
-                f"{self.name} cannot treat the nonholonomic constraints of {system.name!r}; it treats free and holonomic systems"
-            )
+            raise MethodError(f"{self.name} cannot treat a {system.kind} system; {_these(system)}")
+        if system.mn and not self.nonholonomic:
+            raise MethodError(f"{self.name} cannot treat the nonholonomic constraints of {system.name!r}; {_these(system)}")
+        if system.has("kinematics") and not self.kinematics:
+            raise MethodError(f"{self.name} cannot treat the kinematics q' = Z(q) v of {system.name!r}; {_these(system)}")
 
     def step(self, system: Any) -> Step:
         """The step of this method on a system, as expressions."""
@@ -71,8 +70,18 @@ def register(cls: type[Method]) -> type[Method]:
     return cls
 
 
-def _these(names: list[str]) -> str:
-    return f"use {' or '.join(names)}" if names else "no method here can"
+def _these(system: Any) -> str:
+    """The methods that can treat a system, for an error."""
+    able = [
+        n
+        for n, m in REGISTER.items()
+        if system.kind in m.treats
+        and n != "composition"
+        and (m.index or not system.m)
+        and (m.nonholonomic or not system.mn)
+        and (m.kinematics or not system.has("kinematics"))
+    ]
+    return f"use {' or '.join(able)}" if able else "no method here can"
 
 
 def find(method: str | Method) -> Method:

@@ -63,10 +63,7 @@ def rates(s: Any, q: Any, y: Any, lam: Any, t: Any, u: Any) -> tuple[Any, Any, A
     """
     if s.kind == "mechanical":
         v, p, inertia = y, None, s.expression("mass", q=q)
-        L = s.role("kinetic") - s.expression("potential")
-        Mv = s.expression("mass") @ s.v
-        own = ca.gradient(L, s.q) - (SX(s.n, 1) if s.constant_mass else ca.jtimes(Mv, s.q, s.v))
-        force = ca.Function("F", [s.q, s.v, s.t, s.par], [ca.densify(own)])(q, y, t, s.par)
+        force = ca.Function("F", [s.q, s.v, s.t, s.par], [ca.densify(s.own_force())])(q, y, t, s.par)
     else:
         H = s.expression("hamiltonian")
         parts = [ca.densify(ca.gradient(H, s.p)), ca.densify(-ca.gradient(H, s.q))]
@@ -111,17 +108,19 @@ def _extrapolated(last: Any, before: Any, stacks: list[tuple[int, int]], c: np.n
 def _scale(s: Any, u: Any, h: Any, stages: int, free: bool) -> Any:
     """Sizes of the rates of all stages: of the velocities or momenta, and of the positions where they are unknown too."""
     if s.kind == "mechanical":
-        size = scales.acceleration(s, s.applied(s.q, s.v, s.t, u) - ca.gradient(s.expression("potential"), s.q), h)
+        size = scales.acceleration(s, s.applied(s.q, s.v, s.t, u) + s.own_force(), h)
         speed = ca.fabs(h) * size
     else:
         speed, size, *_ = scales.velocity_and_rate(s, h)
-    own = scales.constant(size, s.n * stages)
+    own = scales.constant(size, s.nv * stages)
     return own if free else ca.vertcat(own, scales.constant(speed, s.n * stages))
 
 
 class _IndexTwo(Staged):
     """The residual that all of these share."""
 
+    nonholonomic: ClassVar[bool] = True
+    kinematics: ClassVar[bool] = True
     ggl: ClassVar[bool] = False
 
     def _tableau(self) -> Tableau:
@@ -134,13 +133,14 @@ class _IndexTwo(Staged):
 
     def step(self, system: Any) -> Step:
         s, T = system, self._tableau()
-        n, m, k, h, t = s.n, s.m, T.stages, SX.sym("h"), s.t
+        n, nv, m, mh, k, h, t = s.n, s.nv, s.m, s.mh, T.stages, SX.sym("h"), s.t
         y0 = getattr(s, s.momenta)
-        free = s.momenta == "v" and not self.ggl  # Q'_i = V_i is known: not an unknown
+        # Q'_i = V_i is known, and then not an unknown
+        free = s.momenta == "v" and not (self.ggl and mh) and not s.has("kinematics")
         # an explicit first stage has no multiplier of its own: it takes the last one of the step before
         first = 1 if m and np.abs(self._constraint_rows()[1][0]).max() == 0 else 0
         u = SX.sym("u", s.nu, k)
-        counts = [*([n] * k), *([] if free else [n] * k), *([m] * (k - first)), *([m] * k if self.ggl and m else [])]
+        counts = [*([nv] * k), *([] if free else [n] * k), *([m] * (k - first)), *([mh] * k if self.ggl and mh else [])]
         x, last, before = memory(sum(counts))
         parts = split(x, *counts)
         Yd, parts = parts[:k], parts[k:]
@@ -150,7 +150,7 @@ class _IndexTwo(Staged):
         mu = parts[k - first :]
 
         def along(row: np.ndarray, rates_: list[Any]) -> Any:
-            return h * sum((float(a) * r for a, r in zip(row, rates_, strict=True) if a), SX(n, 1))
+            return h * sum((float(a) * r for a, r in zip(row, rates_, strict=True) if a), SX(*rates_[0].shape))
 
         Y = [y0 + along(T.A[i], Yd) for i in range(k)]
         qd = Y if Qd is None else Qd
@@ -161,8 +161,8 @@ class _IndexTwo(Staged):
             v, inertia, force, power, loss = rates(s, Q[i], Y[i], lam[i], ti, u[:, i])
             inertial.append(inertia @ Yd[i] - force)
             if Qd is not None:
-                slip = s.role("jacobian", q=Q[i], t=ti).T @ mu[i] if mu else SX(n, 1)
-                kinematic.append(Qd[i] - v + slip)
+                slip = s.role("normal", q=Q[i], t=ti).T @ mu[i] if mu else SX(n, 1)
+                kinematic.append(Qd[i] - s.qdot(Q[i], v) + slip)
             supplied += h * float(T.b[i]) * power
             dissipated += h * float(T.b[i]) * loss
         velocity, position = [], []
@@ -172,12 +172,13 @@ class _IndexTwo(Staged):
                 Qb, Yb, tb = s.q + along(row, qd), y0 + along(row, Yd), t + float(c) * h
                 drift = s.role("jacobian", q=Qb, t=tb) @ velocity_of(s, Qb, Yb, tb) + s.role("rate", q=Qb, t=tb)
                 velocity.append(drift)
-                if self.ggl:
+                if mu:
                     position.append(s.expression("holonomic", q=Qb, t=tb))
         residual = ca.vertcat(*inertial, *kinematic, *velocity, *position)
-        levels = (0,) * (n * k * (1 if free else 2)) + (1,) * (residual.numel() - n * k * (1 if free else 2))
+        moving = nv * k + (0 if free else n * k)
+        levels = (0,) * moving + (1,) * (residual.numel() - moving)
 
-        stacks = [(n, k)] * (1 if free else 2) + [(m, k - first)] + ([(m, k)] if mu else [])
+        stacks = [(nv, k), (0 if free else n, k), (m, k - first)] + ([(mh, k)] if mu else [])
         guess = _extrapolated(last, before, stacks, T.c)
         scale = _scale(s, u[:, 0], h, k, free)
         solve = Solve(x, residual, guess, scale, last, before, levels)
@@ -192,6 +193,7 @@ class _IndexTwo(Staged):
             work={"supplied": supplied, "dissipated": dissipated},
             input_nodes=tuple(float(c) for c in T.c),
             start=start,
+            rates=(T.c, ca.horzcat(*qd), ca.horzcat(*Yd)) if k >= 3 and T.C() >= k and not mu else None,
         )  # fmt: skip
 
 

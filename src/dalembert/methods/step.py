@@ -56,6 +56,7 @@ class Step:
     work: dict[str, Any]
     input_nodes: tuple[float, ...] = (0.5,)
     start: dict[str, str] = field(default_factory=dict)  # how what is carried along begins: "zero" or "lam"
+    rates: tuple[Any, Any, Any] | None = None  # nodes, q' and y' at the stages (columns), where they are of collocation
 
 
 def memory(n: int, name: str = "x") -> tuple[Any, Any, Any]:

@@ -104,7 +104,7 @@ class System:
 
     def _arguments(self) -> dict[str, Any]:
         """All names that a model function may use, as symbols with NumPy's shapes."""
-        known = {name: tracing.symbols(getattr(self, name), (self.n,)) for name in ("q", "v", "p")}
+        known = {name: tracing.symbols(getattr(self, name), (getattr(self, name).numel(),)) for name in ("q", "v", "p")}
         known["t"] = tracing.symbols(self.t, ())
         known["u"] = tracing.symbols(self.u, (self.u.numel(),))
         return known
@@ -187,17 +187,26 @@ class System:
 
     def _derived(self, role: str) -> Any:
         """Expressions that follow from the given roles, made when first asked for."""
-        if role == "jacobian":
-            return ca.jacobian(self.expression("holonomic"), self.q)
-        if role == "drift":  # the constraint at velocity level
+        if role == "normal":  # dg/dq of the holonomic constraints
+            return ca.jacobian(self.expression("holonomic"), self.q) if self.mh else SX(0, self.n)
+        if role == "jacobian":  # all constraints at velocity level are jacobian @ v + rate: holonomic ones first
+            rows = self.role("normal")
+            if self.has("kinematics"):
+                rows = rows @ self.expression("kinematics")
+            return ca.vertcat(rows, ca.jacobian(self.expression("nonholonomic"), self.v)) if self.mn else rows
+        if role == "rate":  # g_t, and what A(q) v + a(q, t) has beside A v
+            own = ca.jacobian(self.expression("holonomic"), self.t) if self.mh else SX(0, 1)
+            return ca.vertcat(own, self.expression("nonholonomic", v=SX.zeros(self.nv))) if self.mn else own
+        if role == "drift":  # the constraints at velocity level
             return ca.densify(self.role("jacobian") @ self.v + self.role("rate"))
-        if role == "rate":  # partial derivative of g with respect to time
-            return ca.jacobian(self.expression("holonomic"), self.t)
-        if role == "curvature":  # (G v)_q v + 2 G_t v + g_tt, so that g'' = G v' + curvature
-            G, g_t = self.role("jacobian"), self.role("rate")
-            Gv = G @ self.v
-            return ca.jtimes(Gv, self.q, self.v) + 2 * ca.jtimes(g_t, self.q, self.v) + ca.jacobian(g_t, self.t)
+        if role == "curvature":  # the rate of `drift` at a constant v: (G v)_q v + 2 G_t v + g_tt for holonomic constraints
+            drift = self.role("drift")
+            return ca.jtimes(drift, self.q, self.qdot(self.q, self.v)) + ca.jacobian(drift, self.t)
         raise KeyError(role)
+
+    def qdot(self, q: Any, v: Any) -> Any:
+        """`q'` for a velocity: `v` itself, or `Z(q) v`."""
+        return self.expression("kinematics", q=q) @ v if self.has("kinematics") else v
 
     def role(self, role: str, **arguments: Any) -> Any:
         """Like `expression`, for given and derived roles alike."""
@@ -206,9 +215,24 @@ class System:
         return self.expression(role, **arguments)
 
     @property
-    def m(self) -> int:
+    def mh(self) -> int:
         """Number of holonomic constraints."""
         return int(self._functions["holonomic"].size1_out(0)) if "holonomic" in self._functions else 0
+
+    @property
+    def mn(self) -> int:
+        """Number of nonholonomic constraints."""
+        return int(self._functions["nonholonomic"].size1_out(0)) if "nonholonomic" in self._functions else 0
+
+    @property
+    def m(self) -> int:
+        """Number of all constraints, which is that of the multipliers: holonomic ones first."""
+        return self.mh + self.mn
+
+    @property
+    def nv(self) -> int:
+        """Number of velocities: that of the coordinates, unless `kinematics` says otherwise."""
+        return int(self.v.numel())
 
     @property
     def nu(self) -> int:
@@ -217,7 +241,7 @@ class System:
 
     def size_of(self, name: str) -> int:
         """How many entries an initial value has."""
-        return self.n
+        return int(getattr(self, {"y": "q", "z": "v"}.get(name, name)).numel())
 
     def pack(self, overrides: Mapping[str, Any] | None = None) -> np.ndarray:
         """The parameter vector, with some values replaced."""
@@ -243,7 +267,8 @@ class System:
 
     def __repr__(self) -> str:
         parts = [f"{self.n} coordinates"]
-        parts += [f"{self.m} holonomic constraints"] * bool(self.m)
+        parts += [f"{self.mh} holonomic constraints"] * bool(self.mh)
+        parts += [f"{self.mn} nonholonomic constraints"] * bool(self.mn)
         parts += [f"{self.nu} inputs"] * bool(self.nu)
         return f"<{type(self).__name__} {self.name!r}: {', '.join(parts)}>"
 
@@ -275,7 +300,8 @@ class System:
         System.__init__(self, data["coordinates"], data["parameters"], data["name"], data["initial"], data["dimension"])
         self.u = SX.sym("u", data["inputs"])
         self._functions = {k: ca.Function.deserialize(f) for k, f in data["functions"].items()}
-        self.v = SX.sym("v", next(iter(self._functions.values())).size1_in("v"))
+        first = next(iter(self._functions.values()))
+        self.v, self.p = SX.sym("v", first.size1_in("v")), SX.sym("p", first.size1_in("p"))
         if data["picture"]:
             self.picture = Picture("points", **{k: _tuples(x) for k, x in data["picture"].items()})
         return self

@@ -99,9 +99,6 @@ class IndexTwoDAE(System):
         """The roles of the parts of the right-hand side."""
         return [f"part{i}" for i in range(1, 10) if f"part{i}" in self._functions]
 
-    def size_of(self, name: str) -> int:
-        return self.m if name in ("v", "z") else self.n
-
     def _derived(self, role: str) -> Any:
         if role == "drift":  # the hidden constraint, which defines z
             return ca.densify(self.role("jacobian") @ self.expression("rhs") + self.role("rate"))

@@ -25,7 +25,7 @@ class _Constrained(System):
         invariants: Any,
         picture: Picture | None,
     ) -> dict[str, Any]:
-        n, moving = self.n, ("p",) if self.momenta == "p" else ()
+        n, moving = self.nv, ("p",) if self.momenta == "p" else ()
         if isinstance(inputs, (int, np.integer)) and not isinstance(inputs, bool) and inputs < 0:
             raise ModelError(f"inputs is a matrix B(q) or a number of inputs, not {inputs}")
         if isinstance(inputs, (int, np.integer)) and not isinstance(inputs, bool):
@@ -72,7 +72,7 @@ class _Constrained(System):
     def _define_nonholonomic(self, nonholonomic: Any) -> None:
         """`A(q) v + a(q, t)`, checked to be linear in `v`; a matrix `A(q)` may be given instead."""
         a = self._trace("nonholonomic", nonholonomic, ("q", "v", "t"))
-        if a.shape[1] == self.n and self.n > 1 and not ca.depends_on(a, self.v):
+        if a.shape[1] == self.nv and self.nv > 1 and not ca.depends_on(a, self.v):
             a = a @ self.v
         a = column("nonholonomic", a)
         A = ca.jacobian(a, self.v)
@@ -81,7 +81,8 @@ class _Constrained(System):
                 raise ModelError(f"nonholonomic constraint {i + 1} does not depend on v; a constraint on q is holonomic")
             if ca.depends_on(A[i, :], self.v):
                 raise ModelError(f"nonholonomic constraint {i + 1} is not linear in v: A(q) v + a(q, t) is expected")
-        self._define("nonholonomic", ca.densify(a))
+        if a.numel():
+            self._define("nonholonomic", ca.densify(a))
 
     def _check_numbers(self, *symmetric: str) -> None:
         """At a few points: mass and dissipation symmetric, dissipation positive semidefinite."""
@@ -90,12 +91,12 @@ class _Constrained(System):
         if self.n > 400:
             return
         for _ in range(3):
-            q, v = rng.normal(size=(2, self.n))
+            q, v = rng.normal(size=self.n), rng.normal(size=self.nv)
             for role in symmetric:
                 if not self.has(role):
                     continue
                 A = self.numeric(role, par, q=q, v=v, p=v)[0]
-                A = A.reshape(self.n, self.n)
+                A = A.reshape(self.nv, self.nv)
                 if not np.isfinite(A).all():
                     continue
                 skew = np.abs(A - A.T)
@@ -115,7 +116,7 @@ class _Constrained(System):
 
     def applied(self, q: Any, v: Any, t: Any, u: Any, p: Any = None) -> Any:
         """Applied force plus inputs, `f(q, v, t, u) + B(q) u` (None where there is neither)."""
-        f = SX(self.n, 1)
+        f = SX(self.nv, 1)
         if self.has("force"):
             f += self.expression("force", q=q, v=v, t=t, u=u, p=p)
         if self.has("inputs"):
@@ -125,7 +126,7 @@ class _Constrained(System):
     def damping(self, q: Any, v: Any, t: Any, p: Any = None) -> Any:
         """The dissipative force `R(q, v) v`."""
         if not self.has("dissipation"):
-            return SX(self.n, 1)
+            return SX(self.nv, 1)
         return self.expression("dissipation", q=q, v=v, t=t, p=p) @ v
 
     def energy_rate(self, q: Any, p: Any, t: Any) -> Any:
@@ -139,7 +140,7 @@ class _Constrained(System):
     def supplied_power(self, q: Any, v: Any, t: Any, applied: Any, lam: Any, p: Any = None) -> Any:
         """`v . f + H_t + lam . g_t`: a constraint force `-G^T lam` has the power `lam . g_t`, since `G v = -g_t`."""
         power = ca.dot(v, applied) + self.energy_rate(q, p, t)
-        if self.m and self.depends("holonomic", "t"):
+        if self.m and self.role("rate").nnz():
             power += ca.dot(lam, self.role("rate", q=q, t=t))
         return power
 
@@ -172,6 +173,10 @@ class Mechanical(_Constrained):
         Applied force `f(q, v, t, u)`.
     inputs
         `B(q)`: the force of the inputs `u` is `B u`; or a number of inputs that `force` uses itself.
+    kinematics
+        `Z(q)` in `q' = Z(q) v`, one column for each velocity: angular velocities with quaternions or angles, say. Mass,
+        dissipation, force and inputs are then those of `v`, the potential acts with `-Z^T V_q`, and the mass is constant;
+        gyroscopic terms belong to `force`.
     parameters
         Name and value of each parameter; functions use them by name.
     invariants
@@ -203,6 +208,7 @@ class Mechanical(_Constrained):
         dissipation: Any = None,
         force: Any = None,
         inputs: Any = None,
+        kinematics: Any = None,
         parameters: Mapping[str, Any] | None = None,
         invariants: Any = None,
         dimension: int | None = None,
@@ -214,9 +220,13 @@ class Mechanical(_Constrained):
         if unknown:
             raise UnknownKeyword.of(type(self).__name__, unknown, type(self).__init__)
         super().__init__(coordinates, parameters, name, initial, dimension)
+        if kinematics is not None:
+            self._define_kinematics(kinematics)
         extra = self._define_common(holonomic, nonholonomic, dissipation, force, inputs, invariants, picture)
-        M = square("mass", self._trace("mass", mass, ("q",)), self.n)
+        M = square("mass", self._trace("mass", mass, ("q",)), self.nv)
         self._finite(M, "mass")
+        if kinematics is not None and ca.depends_on(M, self.q):
+            raise ModelError("with kinematics the mass matrix must be constant; give its gyroscopic terms as force")
         self._define("mass", M)
         V = 0.0 if potential is None else potential
         V = scalar("potential", self._trace("potential", V, ("q", "t", "invariants"), extra))
@@ -232,6 +242,22 @@ class Mechanical(_Constrained):
         if role == "momentum":
             return ca.densify(self.expression("mass") @ self.v)
         return super()._derived(role)
+
+    def _define_kinematics(self, kinematics: Any) -> None:
+        """`q' = Z(q) v`: as many velocities as `Z` has columns."""
+        Z = self._trace("kinematics", kinematics, ("q",))
+        if Z.shape[0] != self.n or not Z.shape[1]:
+            raise ModelError(f"kinematics must return a matrix Z(q) with {self.n} rows, one for each coordinate, got {Z.shape}")
+        self.v, self.p = SX.sym("v", Z.shape[1]), SX.sym("p", Z.shape[1])
+        self._define("kinematics", Z)
+
+    def own_force(self) -> Any:
+        """`(T - V)_q - M' v`, the part of `M v'` that follows from the energies; `-Z^T V_q` with kinematics."""
+        if self.has("kinematics"):
+            return -self.expression("kinematics").T @ ca.gradient(self.expression("potential"), self.q)
+        L = self.role("kinetic") - self.expression("potential")
+        own = ca.gradient(L, self.q)
+        return own if self.constant_mass else own - ca.jtimes(self.expression("mass") @ self.v, self.q, self.v)
 
     @property
     def constant_mass(self) -> bool:
