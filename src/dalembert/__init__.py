@@ -2,7 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from dalembert import catalog, methods
+from dalembert import catalog, experiments, methods
 from dalembert.catalog import list_systems
 from dalembert.engine import control
 from dalembert.engine.initial import consistent
@@ -22,7 +22,7 @@ from dalembert.methods import compose, list_methods
 from dalembert.sensitivity import Sensitivity, sensitivity
 from dalembert.simulate import simulate
 from dalembert.solution import Sample, Solution, load
-from dalembert.systems import Hamiltonian, IndexTwoDAE, Mechanical, Picture, unpack
+from dalembert.systems import Hamiltonian, IndexOneDAE, IndexThreeDAE, IndexTwoDAE, Mechanical, Picture, unpack
 
 try:
     __version__ = version("dalembert")
@@ -35,6 +35,8 @@ __all__ = [
     "DalembertError",
     "Hamiltonian",
     "InconsistentState",
+    "IndexOneDAE",
+    "IndexThreeDAE",
     "IndexTwoDAE",
     "Interrupted",
     "Mechanical",
@@ -51,6 +53,7 @@ __all__ = [
     "compose",
     "consistent",
     "control",
+    "experiments",
     "list_methods",
     "list_systems",
     "load",

@@ -101,9 +101,9 @@ def simulate(
         q, v = (q if y is None else y), (v if z is None else z)
     elif y is not None or z is not None:
         raise InconsistentState("y and z are the initial values of an IndexTwoDAE; this system starts from q and v (or p)")
-    q, second = initial.choose(system, q, v, p, par)
-    at = initial.arguments(system, q, second, grid.t0, par)
     inputs = initial.inputs_of(system, u, grid.t0)
+    q, second = initial.choose(system, q, v, p, par, grid.t0, inputs(np.array([grid.t0]))[0])
+    at = initial.arguments(system, q, second, grid.t0, par)
     initial.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method)
     engine = prepare(system, method)
     state = start(system, engine.program, at, par, lam, inputs)

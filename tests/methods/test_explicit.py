@@ -5,7 +5,7 @@ import pytest
 
 import dalembert as da
 from conftest import angle_pendulum, order_of, skew_hamiltonian
-from dalembert.methods.explicit import TABLEAUS
+from dalembert.methods.explicit import TABLEAUS, second_order, third_order
 
 ORDERS = {"euler": 1, "explicit-midpoint": 2, "heun": 2, "ralston": 2, "rk3": 3, "heun3": 3, "ralston3": 3, "ssprk3": 3}
 
@@ -32,3 +32,16 @@ def test_constrained_systems_are_refused():
         da.simulate(da.catalog.simple_pendulum(), "rk4", t_end=1, step=0.1)
     with pytest.raises(da.MethodError, match="heun treats free systems only"):
         da.simulate(skew_hamiltonian(), "heun", q=[1, 0, 0], p=[0, 0, 0], t_end=1, step=0.1)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.5, 0.75, 0.9])
+def test_generic_families_have_their_order(alpha):
+    assert second_order(alpha).order == 2
+    assert third_order(alpha).order == 3
+
+
+def test_bad_alpha():
+    with pytest.raises(da.MethodError, match="alpha must lie"):
+        second_order(0.0)
+    with pytest.raises(da.MethodError, match="2/3"):
+        third_order(2 / 3)

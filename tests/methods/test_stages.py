@@ -16,19 +16,38 @@ PROBLEMS = {
     "driven, rheonomic": (driven_pendulum, {}, {"u": lambda t: [np.sin(3 * t)]}),
     "skew Hamiltonian": (skew_hamiltonian, {"q": [0.6, 0.3, 0.5], "p": [0.2, -0.4, 0.3]}, {}),
 }
-T = 0.4
+END = {8: 1.5}  # a longer time, where errors of a short one are round-off
+COUNTS = {  # steps in which errors are small enough to have a slope and large enough to be seen
+    1: (200, 280, 400, 560),
+    2: (200, 280, 400, 560),
+    3: (100, 140, 200, 280),
+    4: (60, 80, 100, 140),
+    5: (40, 52, 64, 80),
+    6: (24, 32, 40, 52),
+    7: (16, 20, 24, 32),
+    8: (24, 32, 40, 48),
+}
 
 
 @cache
-def run(name, method, count):
+def run(name, method, count, t_end):
+    """The parts of a run at four times: positions, velocities or momenta, multipliers."""
     make, values, options = PROBLEMS[name]
     system = make()
-    return da.simulate(system, method, **consistent_start(system, **values), t_end=T, step=T / count, compile=False, **options)
+    start = consistent_start(system, **values)
+    sol = da.simulate(system, method, **start, t_end=t_end, step=t_end / count, save_every=count // 4, **options)
+    return [part[-4:] for part in (sol.q, sol._second, sol.lam)]
 
 
-@pytest.fixture(scope="module")
-def references():
-    return {name: run(name, "radau-iia-5", 64) for name in PROBLEMS}
+def slopes(name, family, s, orders):
+    """The slope of each part's error; nan where fewer than three errors are above round-off."""
+    out = []
+    for k, order in enumerate(orders):
+        counts, t_end = COUNTS[order], END.get(order, 1.0)
+        truth = run(name, "murua-6", 240, t_end)[k]
+        errors = [np.abs(run(name, f"{family}-{s}", n, t_end)[k] - truth).max() for n in counts]
+        out.append(order_of(errors, t_end / np.array(counts), floor=1e-13 * (1 + np.abs(truth).max())))
+    return out
 
 
 def index_two(family, s):
@@ -38,47 +57,43 @@ def index_two(family, s):
         return 2 * s, low, low
     if family == "radau-ia":
         return 2 * s - 1, s, s
-    order = find(f"{family}-{s}").order[0]
-    return order, order, order
+    return find(f"{family}-{s}").order
 
 
 CASES = [
     pytest.param(name, cls.name, s, id=f"{cls.name}-{s}-{name}")
     for name in PROBLEMS
     for cls in REGISTER.values()
-    if issubclass(cls, Staged) and "mechanical" in cls.treats
+    if issubclass(cls, Staged) and "mechanical" in cls.treats and cls.index
+    # the constraint of the polar pendulum is linear, and these two lose no order there
+    if not (name.startswith("polar") and cls.name in ("gauss", "radau-ia"))
     for s in range(cls.fewest, 5)
 ]
 
 
 @pytest.mark.parametrize(("name", "family", "s"), CASES)
-def test_orders_for_one_to_four_stages(name, family, s, references):
-    want = index_two(family, s)
-    ref = references[name]
-    n = ref.system.n
-    parts = {"q": lambda x: x.q[-1], "second": lambda x: x.x[-1, n:], "lam": lambda x: x.lam[-1]}
-    for (part, take), order in zip(parts.items(), want, strict=True):
-        counts = [8, 16, 32, 64] if order <= 5 else [4, 6, 8, 12, 16] if order == 6 else [4, 5, 6, 8]
-        errors = [np.abs(take(run(name, f"{family}-{s}", k)) - take(ref)).max() for k in counts]
-        if np.sum(np.array(errors) > 1e-11) < 3:
-            continue  # round-off is reached at once
-        slope = order_of(errors, T / np.array(counts), floor=1e-11)
-        # at least the order of the theory; some problems are kinder
-        assert slope > order - 0.35, (part, slope, errors)
+def test_orders_for_one_to_four_stages(name, family, s):
+    orders = index_two(family, s)
+    found = slopes(name, family, s, orders)
+    for part, slope, order in zip(("q", "second", "lam"), found, orders, strict=True):
+        assert np.isnan(slope) or abs(slope - order) < 0.25, (part, found, orders)
+    if name == "double pendulum" and s < 4:
+        assert not np.isnan(found).any(), found
 
 
 def test_orders_on_free_systems():
     system = angle_pendulum()
-    ref = da.simulate(system, "gauss-6", t_end=0.8, step=0.02)
+    ref = da.simulate(system, "gauss-6", t_end=0.8, step=0.01, save_every=20)
     for cls in REGISTER.values():
         if not issubclass(cls, Staged) or "mechanical" not in cls.treats:
             continue
         for s in (2, 3):
             method = cls(stages=s)
-            counts = np.array([8, 16, 32, 64]) if s == 2 else np.array([16, 24, 32, 48])
-            errors = [np.abs(da.simulate(system, method, t_end=0.8, step=0.8 / n).q[-1] - ref.q[-1]).max() for n in counts]
             order = {"gauss": 2 * s, "radau-ia": 2 * s - 1}.get(cls.name, method.order[0])
-            assert order_of(errors, 0.8 / counts) > order - 0.35, (str(method), errors)
+            counts = np.array(COUNTS[order])
+            runs = [da.simulate(system, method, t_end=0.8, step=0.8 / n, save_every=n // 4) for n in counts]
+            errors = [np.abs(x.x - ref.x).max() for x in runs]
+            assert abs(order_of(errors, 0.8 / counts) - order) < 0.25, (str(method), errors)
 
 
 def test_rattle_is_the_pair_of_two_stages():
@@ -203,3 +218,86 @@ def test_light_masses_alone_do_not_stop_the_pair():
         assert np.abs(sol.residual("position")).max() < 1e-13
         reference = sol.q[-1] if reference is None else reference
         assert np.abs(sol.q[-1] - reference).max() < 1e-2
+
+
+def top(quaternion):
+    """A heavy top about its fixed point: angles (yaw, pitch, roll) or a quaternion, and body angular velocities."""
+    J = (0.8, 1.0, 0.5)
+
+    def gyroscopic(v):
+        Jv = [J[0] * v[0], J[1] * v[1], J[2] * v[2]]
+        return [Jv[1] * v[2] - Jv[2] * v[1], Jv[2] * v[0] - Jv[0] * v[2], Jv[0] * v[1] - Jv[1] * v[0]]
+
+    if quaternion:
+
+        def Z(q):
+            w, x, y, z = q
+            return [[-x / 2, -y / 2, -z / 2], [w / 2, -z / 2, y / 2], [z / 2, w / 2, -x / 2], [-y / 2, x / 2, w / 2]]
+
+        return da.Mechanical(
+            ("w", "x", "y", "z"), mass=list(J), kinematics=Z, force=gyroscopic,
+            potential=lambda q: 3.0 * (q[0] ** 2 - q[1] ** 2 - q[2] ** 2 + q[3] ** 2), name="top",
+        )  # fmt: skip
+
+    def Z(q):
+        c, s, t = np.cos(q[2]), np.sin(q[2]), np.tan(q[1])
+        return [[0, s / np.cos(q[1]), c / np.cos(q[1])], [0, c, -s], [1, s * t, c * t]]
+
+    return da.Mechanical(
+        ("yaw", "pitch", "roll"), mass=list(J), kinematics=Z, force=gyroscopic,
+        potential=lambda q: 3.0 * np.cos(q[1]) * np.cos(q[2]), name="top in angles",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["gauss-3", "radau-iia-3", "murua-3", "lobatto-iiia-4"])
+def test_kinematics_with_more_coordinates_than_velocities(method):
+    """A top in a quaternion and in angles is the same top; the unit length is a quadratic invariant."""
+    yaw, pitch, roll = 0.0, 0.3, 0.2
+    cy, sy, cp, sp, cr, sr = (f(a / 2) for a in (yaw, pitch, roll) for f in (np.cos, np.sin))
+    start = [cr * cp * cy + sr * sp * sy, sr * cp * cy - cr * sp * sy, cr * sp * cy + sr * cp * sy, cr * cp * sy - sr * sp * cy]
+    v = [0.4, -0.3, 2.0]
+    options = {"t_end": 1.0, "step": 0.01}
+    a = da.simulate(top(True), method, q=start, v=v, **options)
+    b = da.simulate(top(False), method, q=[yaw, pitch, roll], v=v, **options)
+    np.testing.assert_allclose(a.v, b.v, atol=2e-8)
+    np.testing.assert_allclose(a.energy, a.energy[0], atol=1e-7)
+    if method in ("gauss-3", "murua-3"):
+        assert np.abs((a.q**2).sum(axis=1) - 1).max() < 1e-13
+    assert a.at(0.513).v.shape == (3,)
+    assert a.p.shape == a.v.shape
+
+
+def test_kinematics_with_a_constraint():
+    """A quaternion kept at length 1 by a constraint that has nothing to do at velocity level is refused as dependent."""
+    system = da.Mechanical(2, mass=1.0, kinematics=lambda q: [[-q[1]], [q[0]]], potential=lambda q: 9.81 * q[1])
+    # q = (cos a, sin a), v = a': the pendulum without a constraint
+    sol = da.simulate(system, "gauss-4", q=[1.0, 0.0], v=[0.0], t_end=2.0, step=0.01)
+    angle = da.Mechanical(1, mass=1.0, potential=lambda q: 9.81 * np.sin(q[0]))
+    ref = da.simulate(angle, "gauss-4", q=[0.0], v=[0.0], t_end=2.0, step=0.01)
+    np.testing.assert_allclose(sol.v, ref.v, atol=1e-10)
+    assert np.abs((sol.q**2).sum(axis=1) - 1).max() < 1e-13
+    tied = da.Mechanical(
+        3, mass=[1.0, 1.0], kinematics=lambda q: [[-q[1], 0], [q[0], 0], [0, 1]], holonomic=lambda q: q[2] - q[0],
+        potential=lambda q: 9.81 * q[1],
+    )  # fmt: skip
+    start = da.consistent(tied, q=[1.0, 0.0, 1.0], v=[0.3, 0.0])
+    ggl = da.simulate(tied, "murua-ggl-3", **start, t_end=2.0, step=0.01)
+    assert np.abs(ggl.residual("position")).max() < 1e-13
+    assert np.abs(ggl.residual("velocity")).max() < 1e-13
+    pair = da.simulate(tied, "radau-iia-4", **start, t_end=2.0, step=0.01)
+    np.testing.assert_allclose(ggl.q[-1], pair.q[-1], atol=1e-8)
+
+
+def test_kinematics_are_checked():
+    with pytest.raises(da.ModelError, match="3 rows"):
+        da.Mechanical(3, mass=1.0, kinematics=lambda q: [[1.0, 0.0]])
+    with pytest.raises(da.ModelError, match="must be constant"):
+        da.Mechanical(2, mass=lambda q: 1 + q[0] ** 2, kinematics=lambda q: [[1.0], [q[0]]])
+    with pytest.raises(da.MethodError, match="rattle cannot treat the kinematics"):
+        da.simulate(top(True), "rattle", q=[1, 0, 0, 0], v=[0, 0, 1], t_end=1.0, step=0.1)
+
+
+@pytest.mark.parametrize("name", ["implicit-euler", "crank-nicolson", "implicit-midpoint"])
+def test_textbook_names(name):
+    sol = da.simulate(angle_pendulum(), name, t_end=0.1, step=0.01)
+    assert np.isfinite(sol.q).all()

@@ -31,11 +31,21 @@ class Consistent:
     lam: np.ndarray
     momenta: str = "v"
 
+    @property
+    def y(self) -> np.ndarray:
+        """The differential variables of a semi-explicit system."""
+        return self.q
+
+    @property
+    def z(self) -> np.ndarray:
+        """Its algebraic variables."""
+        return self.v
+
     def __iter__(self) -> Iterator[np.ndarray]:
-        return iter((self.q, getattr(self, self.momenta), self.lam))
+        return iter((self.y, self.z) if self.momenta == "z" else (self.q, getattr(self, self.momenta), self.lam))
 
     def keys(self) -> tuple[str, ...]:
-        return ("q", self.momenta)
+        return ("y", "z") if self.momenta == "z" else ("q", self.momenta)
 
     def __getitem__(self, key: str) -> np.ndarray:
         return np.asarray(getattr(self, key))
@@ -94,7 +104,9 @@ def inputs_of(system: Any, u: Any, t0: float) -> Callable[[np.ndarray], np.ndarr
     return rows
 
 
-def choose(system: Any, q: Any, v: Any, p: Any, par: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def choose(
+    system: Any, q: Any, v: Any, p: Any, par: np.ndarray, t: float = 0.0, u: np.ndarray | None = None
+) -> tuple[np.ndarray, np.ndarray]:
     """`q` and the second half of the state, from what was given, the system's defaults, or rest."""
     if v is not None and p is not None:
         raise InconsistentState("give v or p, not both")
@@ -112,26 +124,46 @@ def choose(system: Any, q: Any, v: Any, p: Any, par: np.ndarray) -> tuple[np.nda
         M = system._functions["mass"](q, np.zeros(system.nv), np.zeros(system.nv), 0.0, np.zeros(system.nu), par)
         second = solve_pivoted(M, vector(system, "p", other))
     if second is None and system.kind == "dae":
-        return q, algebraic(system, q, par)
+        return q, algebraic(system, q, par, t, u)
     return q, vector(system, system.momenta, np.zeros(system.size_of(system.momenta)) if second is None else second)
 
 
-def algebraic(system: Any, y: np.ndarray, par: np.ndarray, t: float = 0.0) -> np.ndarray:
-    """`z` from the hidden constraint `g_y f(y, z) + g_t = 0`, by Newton's method from zero and from one."""
+def algebraic(system: Any, y: np.ndarray, par: np.ndarray, t: float = 0.0, u: np.ndarray | None = None) -> np.ndarray:
+    """`z` from the equation that defines it (`g_y f(y, z) + g_t = 0` on index 2), by Newton's method from zero and from one."""
     hidden = system.role("drift")
     inputs = [system.q, system.v, system.p, system.t, system.u, system.par]
     f = ca.Function("hidden", inputs, [hidden, ca.jacobian(hidden, system.v)])
     for begin in (0.0, 1.0):
         z = np.full(system.m, begin)
         for _ in range(50):
-            r, J = f(y, z, np.zeros(system.p.numel()), t, np.zeros(system.nu), par)
+            r, J = f(y, z, np.zeros(system.p.numel()), t, np.zeros(system.nu) if u is None else u, par)
             change = solve_pivoted(J, np.array(r).ravel())
             z = z - change
             if not np.isfinite(z).all():
                 break
             if np.abs(change).max() <= 1e-14 * (1e-300 + np.abs(z).max()):
                 return np.asarray(z)
-    raise InconsistentState("z could not be found from the hidden constraint g_y f(y, z) + g_t = 0; give z=...")
+    raise InconsistentState("z could not be found from the (hidden) constraint that defines it; give z=...")
+
+
+def _consistent_dae(system: Any, y: np.ndarray, z: Any, t: float, par: np.ndarray, u: np.ndarray) -> Consistent:
+    """The nearest `y` on all levels that do not contain `z`, and `z` from the one that does."""
+    levels = system.levels()[:-1]
+    if levels:
+        stack = ca.vertcat(*levels)
+        f = ca.Function("levels", [system.q, system.t, system.u, system.par], [stack, ca.jacobian(stack, system.q)])
+        size = np.inf
+        for _ in range(50):
+            r, J = (np.array(x.full()) for x in f(y, t, u, par))
+            check_rank(ca.DM(J), "at the given values")
+            change = np.linalg.lstsq(J, r[:, 0], rcond=None)[0]
+            y = y - change
+            previous, size = size, float(np.abs(change).max())
+            if size <= 4e-16 * max(1.0, float(np.abs(y).max())) or (size < 1e-12 and size >= 0.5 * previous):
+                break
+        else:
+            raise ConvergenceError("no y near the given one satisfies the constraints", t=t, step=0.0, residual=size)
+    return Consistent(y, algebraic(system, y, par, t, u), np.zeros(0), np.zeros(0), "z")
 
 
 def arguments(system: Any, q: np.ndarray, second: np.ndarray, t: float, par: np.ndarray) -> dict[str, Any]:
@@ -264,6 +296,9 @@ def check_constraints(system: Any, at: Mapping[str, Any], par: np.ndarray, exact
     """Refuse values that violate a constraint, saying which and by how much."""
     if not system.m:
         return
+    if system.kind == "dae":
+        _check_dae(system, at, par)
+        return
     G = jacobian(system, at, par)
     check_rank(G, "at the initial position")
     absolute = ca.fabs(G)
@@ -279,16 +314,40 @@ def check_constraints(system: Any, at: Mapping[str, Any], par: np.ndarray, exact
         own = np.array(ca.densify(ca.fabs(jacobian(system, at, par, "normal")) @ np.abs(at["q"]))).ravel()
         _refuse(np.abs(g), tolerance * own + rounding, "q", "g", system.m, "position")
     rate = system.numeric("drift", par, **at)[0]
-    if system.kind == "dae":
-        slope = system.numeric("rhs", par, **at)[0]
-        allowed = 1e-6 * (size(slope) + np.abs(system.numeric("rate", par, **at)[0])) + 1e-300
-        _refuse(np.abs(rate), allowed, "z", "g_y f + g_t", system.m, "hidden")
-        return
     tolerance = TOLERANCE if "velocity" in exact_levels else LOOSE
     largest = np.full(system.nv, np.abs(at["v"]).max())
     moving = np.abs(system.numeric("rate", par, **at)[0])  # a system at rest on a moving constraint is measured by its motion
     allowed = tolerance * (size(at["v"]) + 1e-3 * size(largest) + moving) + 1e-300
     _refuse(np.abs(rate), allowed, system.momenta, "G v", system.m, "velocity")
+
+
+def _check_dae(system: Any, at: Mapping[str, Any], par: np.ndarray) -> None:
+    """Each level of the constraint, the last of which defines `z`, and that it does."""
+    levels = system.levels()
+    last = levels[-1]
+    slopes = [ca.jacobian(level, system.q) for level in levels]
+    inputs = [system.q, system.v, system.t, system.u, system.par]
+    f = ca.Function("levels", inputs, [*levels, *slopes, ca.jacobian(last, system.v)])
+    values = f(at["q"], at["v"], at["t"], at["u"], par)
+    count = len(levels)
+    size = np.abs(at["q"])
+    names = {1: ["constraint"], 2: ["position", "hidden"], 3: ["position", "velocity", "hidden"]}[system.index]
+    check_rank(values[-1] if system.index == 1 else values[count], "at the initial values")
+    for k in range(count):
+        allowed = np.array(ca.densify(ca.fabs(values[count + k]) @ size)).ravel()
+        tolerance = 1e-9
+        if k == count - 1:
+            allowed = allowed + np.array(ca.densify(ca.fabs(values[-1]) @ np.abs(at["v"]))).ravel()
+            tolerance = 1e-6
+        symbol = "g" + "'" * k
+        _refuse(
+            np.abs(np.array(values[k]).ravel()),
+            tolerance * allowed + 1e-13,
+            "z" if k == count - 1 else "y",
+            symbol,
+            system.m,
+            names[k],
+        )
 
 
 def _refuse(residual: np.ndarray, allowed: np.ndarray, name: str, symbol: str, m: int, level: str) -> None:
@@ -344,6 +403,8 @@ def consistent(
     q: Any = None,
     v: Any = None,
     p: Any = None,
+    y: Any = None,
+    z: Any = None,
     t0: float = 0.0,
     u: Any = None,
     parameters: Mapping[str, Any] | None = None,
@@ -352,7 +413,8 @@ def consistent(
     """Consistent initial values near given ones.
 
     Positions are projected to `g(q, t0) = 0` along `M^-1 G^T` (nearest in the norm of the kinetic energy), velocities to
-    `G v + g_t = 0` in the same way, and the multipliers follow from the acceleration level.
+    `G v + g_t = 0` (and `A v + a = 0`) in the same way, and the multipliers follow from the acceleration level. For a
+    semi-explicit system `y` is projected to the nearest values on all levels, and `z` follows from the one that defines it.
 
     >>> start = da.consistent(system, q=[0.9, 0.1], v=[0.0, 1.0])
     >>> da.simulate(system, "rattle", **start, t_end=1.0, step=0.01)
@@ -363,8 +425,13 @@ def consistent(
         raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}")
     t0 = number("t0", t0)
     par = system.pack(parameters)
-    q, second = choose(system, q, v, p, par)
     inputs = inputs_of(system, u, t0)(np.array([t0]))[0]
+    if system.kind == "dae":
+        start = y if y is not None else q if q is not None else system.initial.get("q")
+        if start is None:
+            raise InconsistentState(f"{system.name!r} has no default initial values: give y=...")
+        return _consistent_dae(system, vector(system, "q", start), z, t0, par, inputs)
+    q, second = choose(system, q, v, p, par)
     check_functions(system, {**arguments(system, q, second, t0, par), "u": inputs}, par)
     check_mass(system, q, par)
     zeros = np.zeros(system.nv)

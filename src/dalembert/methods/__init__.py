@@ -7,7 +7,18 @@ from dalembert.methods.explicit import Explicit
 from dalembert.methods.index_two import Spark, SRKGauss, SRKRadauIA
 from dalembert.methods.lobatto_pair import LobattoPair
 from dalembert.methods.rattle import Rattle, Shake
-from dalembert.methods.stages import Gauss, LobattoIIIA, LobattoIIIC, Murua, MuruaGGL, RadauIA, RadauIIA
+from dalembert.methods.stages import (
+    Gauss,
+    LobattoIIIA,
+    LobattoIIIB,
+    LobattoIIIC,
+    LobattoIIICStar,
+    LobattoIIID,
+    Murua,
+    MuruaGGL,
+    RadauIA,
+    RadauIIA,
+)
 from dalembert.methods.step import Solve, Step
 
 __all__ = [
@@ -16,7 +27,10 @@ __all__ = [
     "Explicit",
     "Gauss",
     "LobattoIIIA",
+    "LobattoIIIB",
     "LobattoIIIC",
+    "LobattoIIICStar",
+    "LobattoIIID",
     "LobattoPair",
     "Method",
     "Midpoint",

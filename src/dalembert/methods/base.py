@@ -31,11 +31,14 @@ class Method:
     any_mass: ClassVar[bool] = False  # whether a singular mass matrix can be treated
     nonholonomic: ClassVar[bool] = False  # whether nonholonomic constraints can be treated
     kinematics: ClassVar[bool] = False  # whether q' = Z(q) v can be
+    indices: ClassVar[tuple[int, ...]] = (2,)  # of the semi-explicit systems that it treats, where it treats any
 
     def check(self, system: Any) -> None:
         """Refuse a system that the method cannot treat."""
         if system.kind not in self.treats:
             raise MethodError(f"{self.name} cannot treat a {system.kind} system; {_these(system)}")
+        if system.kind == "dae" and system.index not in self.indices:
+            raise MethodError(f"{self.name} cannot treat a system of index {system.index}; {_these(system)}")
         if system.mn and not self.nonholonomic:
             raise MethodError(f"{self.name} cannot treat the nonholonomic constraints of {system.name!r}; {_these(system)}")
         if system.has("kinematics") and not self.kinematics:
@@ -62,6 +65,12 @@ class Method:
 
 
 REGISTER: dict[str, type[Method]] = {}
+ALIASES = {  # names under which the textbooks know them
+    "implicit-euler": "radau-iia-1",
+    "crank-nicolson": "lobatto-iiia-2",
+    "trapezoidal": "lobatto-iiia-2",
+    "implicit-midpoint": "midpoint",
+}
 
 
 def register(cls: type[Method]) -> type[Method]:
@@ -77,7 +86,7 @@ def _these(system: Any) -> str:
         for n, m in REGISTER.items()
         if system.kind in m.treats
         and n != "composition"
-        and (m.index or not system.m)
+        and (system.index in m.indices if system.kind == "dae" else m.index or not system.m)
         and (m.nonholonomic or not system.mn)
         and (m.kinematics or not system.has("kinematics"))
     ]
@@ -92,6 +101,7 @@ def find(method: str | Method) -> Method:
         return method()
     if not isinstance(method, str):
         raise MethodError(f"a method is a name or an object of da.methods, not {method!r}")
+    method = ALIASES.get(method, method)
     if method in REGISTER:
         return REGISTER[method]()
     base, _, number = method.rpartition("-")

@@ -2,7 +2,8 @@
 
     Y_i = y0 + h sum_(j < i) a_ij f(Y_j),   y1 = y0 + h sum_i b_i f(Y_i)
 
-In the source's table of Heun's third-order method (eq. 1.29) the last node reads 1/3; its row adds up to 2/3, which is right.
+Two slips in the source's tables: of Heun's third-order method (eq. 1.29) the last node reads 1/3, but its row adds up to 2/3,
+which is right; of the generic third-order method (eq. 1.32) the last weight has a factor alpha too many below.
 """
 
 from __future__ import annotations
@@ -25,6 +26,22 @@ def _explicit(name: str, rows: list[list[float]], b: list[float]) -> Tableau:
     for i, row in enumerate(rows, 1):
         A[i, : len(row)] = row
     return Tableau(name, A, np.array(b, dtype=float), A.sum(axis=1))
+
+
+def second_order(alpha: float) -> Tableau:
+    """The explicit methods of order two with two stages, the second one at `alpha` (eq. 1.27)."""
+    if not 0 < alpha <= 1:
+        raise MethodError(f"alpha must lie in (0, 1], not {alpha:g}")
+    return _explicit(f"second-order({alpha:g})", [[alpha]], [1 - 1 / (2 * alpha), 1 / (2 * alpha)])
+
+
+def third_order(alpha: float) -> Tableau:
+    """Explicit methods of order three with stages at 0, `alpha` and 1 (eq. 1.32)."""
+    if min(abs(alpha), abs(alpha - 2 / 3), abs(alpha - 1)) < 1e-8:
+        raise MethodError(f"alpha must not be 0, 2/3 or 1, not {alpha:g}")
+    a = (1 - alpha) / (alpha * (3 * alpha - 2))
+    b = [1 / 2 - 1 / (6 * alpha), 1 / (6 * alpha * (1 - alpha)), (2 - 3 * alpha) / (6 * (1 - alpha))]
+    return _explicit(f"third-order({alpha:g})", [[alpha], [1 + a, -a]], b)
 
 
 r5 = np.sqrt(5)

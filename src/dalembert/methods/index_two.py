@@ -41,7 +41,8 @@ def index_two_step(s: Any, tableaus: list[Tableau], parts: list[str], omega: np.
     X, Z = blocks[:k], [*([z0] * first), *blocks[k:]]
     Y = [y0 + h * r for r in X]
     times = [t + float(c) * h for c in T.c]
-    values = [[s.expression(role, q=Y[j], v=Z[j], t=times[j]) for role in parts] for j in range(k)]
+    u = SX.sym("u", s.nu, k + 1)
+    values = [[s.expression(role, q=Y[j], v=Z[j], t=times[j], u=u[:, j]) for role in parts] for j in range(k)]
     rows = []
     for i in range(k):
         total = SX(n, 1)
@@ -58,20 +59,48 @@ def index_two_step(s: Any, tableaus: list[Tableau], parts: list[str], omega: np.
         sum((float(w) * value for w, value in zip(row, g, strict=True) if abs(w) > 1e-14), SX(m, 1)) / h for row in mixed
     ]
 
-    rhs = s.expression("rhs")
+    rhs = s.expression("rhs", u=u[:, 0])
     size = scales.typical(rhs) + scales.POSITIONS * scales.typical(y0) / ca.fabs(h)
     start = ca.vertcat(*(float(c) * rhs for c in T.c), *([z0] * (k - first)))
     guess = _extrapolated(last, n, m, k, first, T.c)
     levels = (0,) * (n * k) + (1,) * (m * (k - first))
     stages = Solve(x, ca.vertcat(*rows, *constraints), guess, scales.constant(size, n * k), last, before, levels, start=start)
+    return _ended(s, T, h, u, stages, y1, Z[-1])
+
+
+def _ended(s: Any, T: Tableau, h: Any, u: Any, stages: Solve, y1: Any, guess: Any) -> Step:
+    """The whole step: the stages, then `z1` from the equation that defines it at the end of the step."""
+    m, z0 = s.m, s.v
     z1, z_last, z_before = memory(m, "z1")
-    hidden = s.role("jacobian", q=y1, t=t1) @ s.expression("rhs", q=y1, v=z1, t=t1) + s.role("rate", q=y1, t=t1)
-    end = Solve(z1, hidden, Z[-1], scales.constant(scales.typical(z0), m), z_last, z_before, (0,) * m)
+    hidden = s.role("drift", q=y1, v=z1, t=s.t + h, u=u[:, -1])
+    end = Solve(z1, hidden, guess, scales.constant(scales.typical(z0), m), z_last, z_before, (0,) * m)
     return Step(
-        t=t, h=h, u=SX.sym("u", 0), par=s.par,
-        state={"q": y0, "v": z0}, solves=(stages, end), next={"q": y1, "v": z1},
+        t=s.t, h=h, u=u, par=s.par,
+        state={"q": s.q, "v": z0}, solves=(stages, end), next={"q": y1, "v": z1},
         lam=SX(0, 1), node=1.0, work={"supplied": SX(0.0), "dissipated": SX(0.0)},
+        input_nodes=(*(float(c) for c in T.c), 1.0),
     )  # fmt: skip
+
+
+def index_one_step(s: Any, T: Tableau) -> Step:
+    """A classical method on index 1: `g(Y_i, Z_i) = 0` at the stages (Hairer, Wanner II, sec. VI.1)."""
+    n, m, k, h, t = s.n, s.m, T.stages, SX.sym("h"), s.t
+    x, last, before = memory((n + m) * k)
+    blocks = split(x, *([n] * k), *([m] * k))
+    X, Z, u = blocks[:k], blocks[k:], SX.sym("u", s.nu, k + 1)
+    at = [{"q": s.q + h * X[j], "v": Z[j], "t": t + float(T.c[j]) * h, "u": u[:, j]} for j in range(k)]
+    f = [s.expression("rhs", **a) for a in at]
+    rows = [X[i] - sum((float(T.A[i, j]) * f[j] for j in range(k) if T.A[i, j]), SX(n, 1)) for i in range(k)]
+    y1 = s.q + h * sum((float(T.b[j]) * f[j] for j in range(k)), SX(n, 1))
+    rhs = s.expression("rhs", u=u[:, 0])
+    size = scales.typical(rhs) + scales.POSITIONS * scales.typical(s.q) / ca.fabs(h)
+    own = [scales.constant(size, n * k), scales.constant(scales.typical(s.v), m * k)]
+    start = ca.vertcat(*(float(c) * rhs for c in T.c), *([s.v] * k))
+    guess = _extrapolated(last, n, m, k, 0, T.c)
+    constraints = [s.expression("holonomic", **a) for a in at]
+    levels = (0,) * ((n + m) * k)
+    stages = Solve(x, ca.vertcat(*rows, *constraints), guess, ca.vertcat(*own), last, before, levels, start=start)
+    return _ended(s, T, h, u, stages, y1, Z[-1])
 
 
 def _extrapolated(last: Any, n: int, m: int, k: int, first: int, c: np.ndarray) -> Any:
@@ -87,6 +116,8 @@ def _extrapolated(last: Any, n: int, m: int, k: int, first: int, c: np.ndarray) 
 
 def classical_step(s: Any, T: Tableau) -> Step:
     """A classical method: one tableau for all, the constraints at the stages."""
+    if s.index == 1:
+        return index_one_step(s, T)
     return index_two_step(s, [T], ["rhs"], np.hstack([np.eye(T.stages), np.zeros((T.stages, 1))]))
 
 

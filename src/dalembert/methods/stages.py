@@ -203,6 +203,7 @@ class _Classical(_IndexTwo):
     index: ClassVar[int] = 2
     exact_levels: ClassVar[tuple[str, ...]] = ()
     treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "dae")
+    indices: ClassVar[tuple[int, ...]] = (1, 2)
 
     def step(self, system: Any) -> Step:
         if system.kind == "dae":
@@ -238,6 +239,7 @@ class RadauIIA(_Classical):
     """Radau IIA: order 2 s - 1, velocity constraints at the end of the step."""
 
     name: ClassVar[str] = "radau-iia"
+    indices: ClassVar[tuple[int, ...]] = (1, 2, 3)
     keeps: ClassVar[str] = "velocity constraints; damps stiff motion"
     source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, table 2.1"
     symmetric: ClassVar[bool] = False
@@ -256,6 +258,7 @@ class LobattoIIIC(_Classical):
     stages: int = 3
     fewest: ClassVar[int] = 2
     name: ClassVar[str] = "lobatto-iiic"
+    indices: ClassVar[tuple[int, ...]] = (1, 2, 3)
     keeps: ClassVar[str] = "velocity constraints; damps stiff motion"
     source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, table 2.1"
     symmetric: ClassVar[bool] = False
@@ -297,6 +300,54 @@ class RadauIA(_Classical):
     @property
     def order(self) -> tuple[int, int, int]:  # type: ignore[override]
         return (self.stages,) * 3
+
+
+class _Free(_Classical):
+    """A classical method for free systems and index 1: its stages do not reach the constraints at the end of a step."""
+
+    stages: int = 3
+    fewest: ClassVar[int] = 2
+    index: ClassVar[int] = 0
+    indices: ClassVar[tuple[int, ...]] = (1,)
+    keeps: ClassVar[str] = "nothing exactly"
+    source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, sec. 2.5"
+
+    @property
+    def order(self) -> tuple[int, int, int]:  # type: ignore[override]
+        return (2 * self.stages - 2,) * 3
+
+    def check(self, system: Any) -> None:
+        super().check(system)
+        if system.kind != "dae" and system.m:
+            raise MethodError(f"{self.name} treats free systems only; in lobatto-pair-s and spark-s it serves constrained ones")
+
+
+@register
+@dataclass(frozen=True)
+class LobattoIIIB(_Free):
+    """Lobatto IIIB: order 2 s - 2, symmetric; the partner of IIIA in `lobatto-pair-s`."""
+
+    name: ClassVar[str] = "lobatto-iiib"
+    keeps: ClassVar[str] = "symmetry"
+
+
+@register
+@dataclass(frozen=True)
+class LobattoIIICStar(_Free):
+    """Lobatto IIIC*: order 2 s - 2, its first stage explicit; the partner of IIIC."""
+
+    name: ClassVar[str] = "lobatto-iiic*"
+    symmetric: ClassVar[bool] = False
+
+
+@register
+@dataclass(frozen=True)
+class LobattoIIID(_Free):
+    """Lobatto IIID, the mean of IIIC and IIIC*: order 2 s - 2, symmetric and symplectic."""
+
+    name: ClassVar[str] = "lobatto-iiid"
+    keeps: ClassVar[str] = "symplectic structure, quadratic invariants, symmetry (free systems)"
+    symplectic: ClassVar[bool] = True
 
 
 @register

@@ -56,6 +56,7 @@ class System:
             "dissipation",
             "force",
             "inputs",
+            "kinematics",
             "invariants",
             "points",
         ]

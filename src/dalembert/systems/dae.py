@@ -1,4 +1,4 @@
-"""Hessenberg systems of index 2: `y' = sum_m f_m(t, y, z)`, `0 = g(t, y)`."""
+"""Semi-explicit systems `y' = sum_m f_m(t, y, z)`, `0 = g(t, y, z)` of index 1, 2 and 3."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ class IndexTwoDAE(System):
         the m-th Lobatto matrix (IIIA, IIIB, IIIC, IIIC*, IIID) by `spark-s`; the first one must not depend on `z`.
     g
         The constraints.
+    inputs
+        A number of inputs `u` that the functions use.
     parameters, name, initial
         As for `Mechanical`; initial values are called `y` and `z`, and `z` is found from `y` where it is not given.
 
-    Arguments of functions are matched by name: `y`, `z`, `t` and any parameter.
+    Arguments of functions are matched by name: `y`, `z`, `t`, `u` and any parameter.
     """
 
     kind = "dae"
     momenta = "v"
+    index: ClassVar[int] = 2
     given: ClassVar[frozenset[str]] = frozenset(["holonomic", "points", "rhs", *(f"part{i}" for i in range(1, 10))])
 
     def __init__(
@@ -41,6 +44,7 @@ class IndexTwoDAE(System):
         g: Any,
         f: Any = None,
         parts: Sequence[Any] | None = None,
+        inputs: int = 0,
         parameters: Mapping[str, Any] | None = None,
         name: str | None = None,
         initial: Mapping[str, Any] | None = None,
@@ -52,17 +56,17 @@ class IndexTwoDAE(System):
         super().__init__(coordinates, parameters, name, {renamed.get(k, k): x for k, x in (initial or {}).items()}, None)
         if (f is None) == (parts is None):
             raise ModelError("give the right-hand side as f=... or as parts=[...], one of them")
-        constraint = column("g", self._trace("g", g, ("y", "t")))
-        if not constraint.numel():
-            raise ModelError("an index-2 system needs at least one constraint g")
-        self.v = SX.sym("z", constraint.numel())
+        if isinstance(inputs, bool) or not isinstance(inputs, int) or inputs < 0:
+            raise ModelError(f"inputs is the number of inputs of the system, not {inputs!r}")
+        self.u = SX.sym("u", inputs)
+        constraint = self._trace_constraint(g)
         self._define("holonomic", ca.densify(constraint))
         functions = [f] if parts is None else list(parts)
         if len(functions) > 5:
             raise ModelError(f"there are five Lobatto matrices, but {len(functions)} parts")
         total = SX(self.n, 1)
         for i, function in enumerate(functions, 1):
-            part = column(f"part {i}", self._trace(f"part {i}", function, ("y", "z", "t")), self.n)
+            part = column(f"part {i}", self._trace(f"part {i}", function, ("y", "z", "t", "u")), self.n)
             if parts is not None and i == 1 and ca.depends_on(part, self.v):
                 raise ModelError(
                     "the first part must not depend on z (it is treated with Lobatto IIIA, which has no stage for it)"
@@ -70,8 +74,32 @@ class IndexTwoDAE(System):
             self._define(f"part{i}", ca.densify(part))
             total += part
         self._define("rhs", ca.densify(total))
-        if not ca.jacobian(total, self.v).nnz():
+        if self.index > 1 and not ca.jacobian(total, self.v).nnz():
             raise ModelError("the right-hand side does not depend on z: the constraint cannot act")
+        self._check_index()
+
+    def _trace_constraint(self, g: Any) -> Any:
+        constraint = column("g", self._trace("g", g, ("y", "t")))
+        if not constraint.numel():
+            raise ModelError("a semi-explicit system needs at least one constraint g")
+        self.v = SX.sym("z", constraint.numel())
+        return constraint
+
+    def _check_index(self) -> None:
+        """The equation that defines `z` must contain it, and those before it must not."""
+        levels = self.levels()
+        for i, level in enumerate(levels[:-1]):
+            if ca.depends_on(level, self.v):
+                raise ModelError(f"this is not a system of index {self.index}: derivative {i} of g contains z already")
+        if not ca.depends_on(levels[-1], self.v):
+            raise ModelError(f"the index is higher than {self.index}: derivative {self.index - 1} of g does not contain z")
+
+    def levels(self) -> list[Any]:
+        """`g` and its derivatives along the motion, up to the one that defines `z`."""
+        out = [self.expression("holonomic")]
+        for _ in range(self.index - 1):
+            out.append(ca.jtimes(out[-1], self.q, self.expression("rhs")) + ca.jacobian(out[-1], self.t))
+        return out
 
     @classmethod
     def of_expressions(
@@ -80,7 +108,7 @@ class IndexTwoDAE(System):
         """From expressions in given symbols, with the parameters of another system."""
         self = cls.__new__(cls)
         System.__init__(self, names, like.parameters, like.name, initial, None)
-        self.q, self.v, self.t, self.par = y, z, like.t, like.par
+        self.q, self.v, self.t, self.u, self.par = y, z, like.t, like.u, like.par
         self._define("holonomic", ca.densify(g))
         for i, part in enumerate(parts, 1):
             self._define(f"part{i}", ca.densify(part))
@@ -92,6 +120,7 @@ class IndexTwoDAE(System):
             "y": tracing.symbols(self.q, (self.n,)),
             "z": tracing.symbols(self.v, (self.v.numel(),)),
             "t": tracing.symbols(self.t, ()),
+            "u": tracing.symbols(self.u, (self.u.numel(),)),
         }
 
     @property
@@ -101,5 +130,32 @@ class IndexTwoDAE(System):
 
     def _derived(self, role: str) -> Any:
         if role == "drift":  # the hidden constraint, which defines z
-            return ca.densify(self.role("jacobian") @ self.expression("rhs") + self.role("rate"))
+            return ca.densify(self.levels()[-1])
         return super()._derived(role)
+
+
+class IndexOneDAE(IndexTwoDAE):
+    """`y' = f(t, y, z)`, `0 = g(t, y, z)` with `g_z` regular; `algebraic` is the number of `z` and of entries of `g`."""
+
+    index: ClassVar[int] = 1
+
+    def __init__(self, coordinates: Sequence[str] | int, *, algebraic: int = 1, **options: Any) -> None:
+        if isinstance(algebraic, bool) or not isinstance(algebraic, int) or algebraic < 1:
+            raise ModelError(f"algebraic is the number of algebraic variables z, at least 1, not {algebraic!r}")
+        self._algebraic = algebraic
+        super().__init__(coordinates, **options)
+
+    def _trace_constraint(self, g: Any) -> Any:
+        self.v = SX.sym("z", self._algebraic)
+        constraint = column("g", self._trace("g", g, ("y", "z", "t", "u")))
+        if constraint.numel() != self._algebraic:
+            raise ModelError(
+                f"g has {constraint.numel()} entries, but there are {self._algebraic} algebraic variables z: say algebraic=..."
+            )
+        return constraint
+
+
+class IndexThreeDAE(IndexTwoDAE):
+    """`y' = f(t, y, z)`, `0 = g(t, y)` where only the second derivative of `g` contains `z`."""
+
+    index: ClassVar[int] = 3

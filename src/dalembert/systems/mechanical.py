@@ -284,13 +284,16 @@ class Mechanical(_Constrained):
             inverse[block, block] = ca.inv(ca.densify(M[block, block]))
         return inverse
 
-    def to_dae(self, formulation: str = "index2") -> Any:
-        """The system as an `IndexTwoDAE` in `y = (q, v)`.
+    def to_dae(self, formulation: str = "index2", *, xi: float = 1.0, omega: float = 10.0) -> Any:
+        """The system as a semi-explicit DAE in `y = (q, v)`.
 
-        `"index2"`: `z = lam`, constraint `G v + g_t = 0`; `"ggl"`: `z = (lam, mu)`, `q' = v - G^T mu`, constraints `g = 0` and
-        `G v + g_t = 0` (Gear, Gupta, Leimkuhler 1985). Its two parts suit `spark-s`.
+        `"index3"`: `z = lam`, constraint `g = 0`. `"index2"`: `z = lam`, constraint `G v + g_t = 0`. `"ggl"`: `z = (lam, mu)`,
+        `q' = v - G^T mu`, constraints `G v + g_t = 0` and `g = 0` (Gear, Gupta, Leimkuhler 1985). `"index1"`: `z = (a, lam)`,
+        `v' = a`, `M a + G^T lam = F` and the constraint at acceleration level. `"baumgarte"`: the same with
+        `g'' + 2 xi omega g' + omega^2 g = 0` (Baumgarte 1972). The two parts of the index-2 forms suit `spark-s`.
+        Nonholonomic constraints begin at velocity level.
         """
-        return to_dae(self, formulation)
+        return to_dae(self, formulation, xi, omega)
 
     def to_hamiltonian(self) -> Hamiltonian:
         """The same system with `H(q, p) = p^T M(q)^-1 p / 2 + V(q)`; trajectories agree."""
@@ -313,28 +316,44 @@ class Mechanical(_Constrained):
         return other
 
 
-def to_dae(system: Mechanical, formulation: str) -> Any:
-    """The index-2 forms of a constrained mechanical system; see `Mechanical.to_dae`."""
-    from dalembert.systems.dae import IndexTwoDAE
+FORMULATIONS = ("index3", "index2", "ggl", "index1", "baumgarte")
+
+
+def to_dae(system: Mechanical, formulation: str, xi: float, omega: float) -> Any:
+    """The semi-explicit forms of a constrained mechanical system; see `Mechanical.to_dae`."""
+    from dalembert.systems.dae import IndexOneDAE, IndexThreeDAE, IndexTwoDAE
 
     s = system
-    if formulation not in ("index2", "ggl"):
-        raise MethodError(f"formulation must be 'index2' or 'ggl', not {formulation!r}")
-    if not s.m or s.has("nonholonomic") or s.nu:
-        raise MethodError("to_dae treats holonomic constraints without inputs; give inputs as force=... of time")
-    n, m, inverse = s.n, s.m, s.inverse_mass()
-    y, z = ca.vertcat(s.q, s.v), SX.sym("z", m if formulation == "index2" else 2 * m)
-    G, M = s.role("jacobian"), s.expression("mass")
-    L = s.role("kinetic") - s.expression("potential")
-    F = ca.gradient(L, s.q) - ca.jtimes(M @ s.v, s.q, s.v) + s.applied(s.q, s.v, s.t, s.u) - s.damping(s.q, s.v, s.t)
-    F -= G.T @ z[:m]
-    acceleration = inverse @ F if inverse is not None else ca.solve(M, F)
-    shift = SX(n, 1) if formulation == "index2" else -(G.T @ z[m:])
-    parts = [ca.vertcat(s.v, SX(n, 1)), ca.vertcat(shift, acceleration)]
-    drift = G @ s.v + s.role("rate")
-    g = drift if formulation == "index2" else ca.vertcat(s.expression("holonomic"), drift)
-    names = (*s.coordinates, *(f"v_{c}" for c in s.coordinates))
+    if formulation not in FORMULATIONS:
+        raise MethodError(f"formulation must be one of {', '.join(FORMULATIONS)}, not {formulation!r}")
+    if not s.m:
+        raise MethodError(f"{s.name!r} has no constraints: it is an ordinary differential equation already")
+    if formulation == "index3" and s.mn:
+        raise MethodError("nonholonomic constraints have no position level; use 'index2', 'ggl' or 'index1'")
+    n, nv, m, G = s.n, s.nv, s.m, s.role("jacobian")
+    y, velocity, drift = ca.vertcat(s.q, s.v), s.qdot(s.q, s.v), s.role("drift")
+    F = s.own_force() + s.applied(s.q, s.v, s.t, s.u) - s.damping(s.q, s.v, s.t)
+    names = (*s.coordinates, *(f"v_{c}" for c in (s.coordinates if nv == n else range(nv))))
     initial = {"q": [*s.initial["q"], *s.initial["v"]]} if {"q", "v"} <= set(s.initial) else {}
+    if formulation in ("index1", "baumgarte"):
+        a, lam = SX.sym("a", nv), SX.sym("lam", m)
+        level = G @ a + s.role("curvature")
+        if formulation == "baumgarte":
+            xi, omega = float(xi), float(omega)
+            level += 2 * xi * omega * drift
+            if s.mh:
+                level[: s.mh] += omega**2 * s.expression("holonomic")
+        g = ca.vertcat(s.expression("mass") @ a - F + G.T @ lam, level)
+        return IndexOneDAE.of_expressions(s, names, y, ca.vertcat(a, lam), [ca.vertcat(velocity, a)], g, initial)
+    z = SX.sym("z", m + (s.mh if formulation == "ggl" else 0))
+    F -= G.T @ z[:m]
+    inverse = s.inverse_mass()
+    acceleration = inverse @ F if inverse is not None else ca.solve(s.expression("mass"), F)
+    shift = -(s.role("normal").T @ z[m:]) if formulation == "ggl" and s.mh else SX(n, 1)
+    parts = [ca.vertcat(velocity, SX(nv, 1)), ca.vertcat(shift, acceleration)]
+    if formulation == "index3":
+        return IndexThreeDAE.of_expressions(s, names, y, z, parts, s.expression("holonomic"), initial)
+    g = ca.vertcat(drift, s.expression("holonomic")) if formulation == "ggl" and s.mh else drift
     return IndexTwoDAE.of_expressions(s, names, y, z, parts, g, initial)
 
 

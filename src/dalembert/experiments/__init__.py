@@ -1,0 +1,11 @@
+"""Experiments of the literature, reproduced: `da.experiments.run("mbs-4")` prints our numbers beside the source's."""
+
+from dalembert.experiments import index_two, multibody
+from dalembert.experiments.base import REGISTER, Experiment, Result, Row, find, list_experiments
+
+__all__ = ["REGISTER", "Experiment", "Result", "Row", "find", "index_two", "list_experiments", "multibody", "run"]
+
+
+def run(id: str, quick: bool = False) -> Result:
+    """Run one experiment, in full or shortened."""
+    return find(id).run(quick)

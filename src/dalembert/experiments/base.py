@@ -1,0 +1,163 @@
+"""What an experiment is: a setting of a source, run by us, with numbers beside the source's and a verdict computed from them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import MethodError, suggest
+from dalembert.methods.base import Table
+
+
+@dataclass(frozen=True)
+class Row:
+    """One claim: what was measured, our number, what the source says, and whether the claim holds."""
+
+    what: str
+    ours: str
+    wanted: str
+    source: str
+    holds: bool
+
+
+@dataclass
+class Result:
+    """The outcome of an experiment: rows of claims, the data behind them, and what is worth knowing."""
+
+    id: str
+    title: str
+    source: str
+    quick: bool
+    rows: list[Row] = field(default_factory=list)
+    data: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def verdict(self) -> bool:
+        """Whether every claim holds."""
+        return bool(self.rows) and all(row.holds for row in self.rows)
+
+    def _row(self, what: str, ours: Any, wanted: str, source: str, holds: Any) -> None:
+        self.rows.append(Row(what, ours if isinstance(ours, str) else f"{ours:.3g}", wanted, source, bool(holds)))
+
+    def below(self, what: str, value: float, limit: float, source: str = "") -> None:
+        """Claim that a number is at most a limit."""
+        self._row(what, value, f"<= {limit:.3g}", source, np.isfinite(value) and value <= limit)
+
+    def above(self, what: str, value: float, limit: float, source: str = "") -> None:
+        """Claim that a number is at least a limit."""
+        self._row(what, value, f">= {limit:.3g}", source, np.isfinite(value) and value >= limit)
+
+    def near(self, what: str, value: float, target: float, window: float, source: str = "") -> None:
+        """Claim that a number lies within a window around another."""
+        self._row(what, value, f"{target:.4g} +- {window:.2g}", source, np.isfinite(value) and abs(value - target) <= window)
+
+    def true(self, what: str, holds: bool, ours: str, wanted: str, source: str = "") -> None:
+        """Claim a fact."""
+        self._row(what, ours, wanted, source, holds)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def __str__(self) -> str:
+        heads = ("claim", "ours", "wanted", "source", "")
+        cells = [heads, *((r.what, r.ours, r.wanted, r.source, "holds" if r.holds else "FAILS") for r in self.rows)]
+        widths = [max(len(c[i]) for c in cells) for i in range(len(heads))]
+        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
+        lines.insert(1, "-" * max(map(len, lines)))
+        head = f"{self.id}: {self.title} ({self.source}){', shortened' if self.quick else ''}"
+        verdict = f"{'reproduced' if self.verdict else 'NOT reproduced'} in {self.seconds:.1f} s"
+        return "\n".join([head, *lines, *(f"note: {n}" for n in self.notes), verdict])
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """An entry of the register."""
+
+    id: str
+    title: str
+    source: str
+    function: Callable[[Result, bool], None]
+
+    def run(self, quick: bool = False) -> Result:
+        """Run it, in full or shortened."""
+        result = Result(self.id, self.title, self.source, quick)
+        begun = time.perf_counter()
+        self.function(result, quick)
+        result.seconds = time.perf_counter() - begun
+        return result
+
+
+REGISTER: dict[str, Experiment] = {}
+
+
+def experiment(id: str, title: str, source: str) -> Callable[[Callable[[Result, bool], None]], Callable[..., Result]]:
+    """Enter a function as an experiment; called by itself it returns the result."""
+
+    def enter(function: Callable[[Result, bool], None]) -> Callable[..., Result]:
+        entry = REGISTER[id] = Experiment(id, title, source, function)
+
+        def run(quick: bool = False) -> Result:
+            return entry.run(quick)
+
+        run.__name__, run.__doc__ = function.__name__, function.__doc__
+        return run
+
+    return enter
+
+
+def find(id: str) -> Experiment:
+    """An experiment by its id."""
+    if id not in REGISTER:
+        raise MethodError(f"there is no experiment {id!r}{suggest(str(id), REGISTER)}")
+    return REGISTER[id]
+
+
+@dataclass(frozen=True)
+class Listed:
+    """One row of `list_experiments()`."""
+
+    id: str
+    title: str
+    source: str
+
+
+def list_experiments() -> Table:
+    """All experiments with their sources."""
+    return Table(Listed(e.id, e.title, e.source) for e in REGISTER.values())
+
+
+def slope(errors: Any, steps: Any) -> float:
+    """The order: slope of errors over steps in a log-log plot."""
+    return float(np.polyfit(np.log(steps), np.log(errors), 1)[0])
+
+
+@dataclass(frozen=True)
+class Trend:
+    """A line through a series: slope per unit of time, its standard error, and the scatter about the line."""
+
+    slope: float
+    error: float
+    scatter: float
+
+    @property
+    def drifts(self) -> bool:
+        """Whether the slope is significant: more than four standard errors, neighbouring values not taken as independent."""
+        return abs(self.slope) > 4 * self.error
+
+
+def trend(t: np.ndarray, values: np.ndarray, blocks: int = 40) -> Trend:
+    """Regression on the means of blocks, so that oscillations within a block do not count as independent values."""
+    edges = np.linspace(0, len(t), blocks + 1).astype(int)
+    tm = np.array([t[a:b].mean() for a, b in pairwise(edges)])
+    vm = np.array([values[a:b].mean() for a, b in pairwise(edges)])
+    x = tm - tm.mean()
+    slope = float(x @ vm / (x @ x))
+    rest = vm - vm.mean() - slope * x
+    return Trend(slope, float(np.sqrt(rest @ rest / (blocks - 2) / (x @ x))), float(rest.std()))
