@@ -2,9 +2,11 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from dalembert import catalog, experiments, methods
+from dalembert import analysis, catalog, experiments, methods
+from dalembert.analysis import poincare
 from dalembert.catalog import list_systems
 from dalembert.engine import control
+from dalembert.engine.events import Event, Hits
 from dalembert.engine.initial import consistent
 from dalembert.errors import (
     CompilerError,
@@ -33,7 +35,9 @@ __all__ = [
     "CompilerError",
     "ConvergenceError",
     "DalembertError",
+    "Event",
     "Hamiltonian",
+    "Hits",
     "InconsistentState",
     "IndexOneDAE",
     "IndexThreeDAE",
@@ -49,6 +53,7 @@ __all__ = [
     "Solution",
     "StepTooSmall",
     "UnknownKeyword",
+    "analysis",
     "catalog",
     "compose",
     "consistent",
@@ -58,6 +63,7 @@ __all__ = [
     "list_systems",
     "load",
     "methods",
+    "poincare",
     "sensitivity",
     "simulate",
     "unpack",

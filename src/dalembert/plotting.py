@@ -154,3 +154,15 @@ def overview(sol: Solution) -> Any:
             constraints(sol, figure.add_subplot(grid[2, 1]))
         figure.suptitle(f"{sol.system.name}, {sol.method}, step {sol.step:g}")
     return figure
+
+
+def section(points: Any, x: int = 0, y: int = 1, ax: Any = None, of: str = "q") -> Any:
+    """A Poincare section in the plane of two coordinates (of `q`, `v` or `p`), one colour an orbit."""
+    ax = _axes(ax)
+    values = getattr(points, of)
+    orbits = values if values.ndim == 3 else values[None]
+    for orbit in orbits:
+        ax.plot(orbit[:, x], orbit[:, y], ".", ms=1.5, mew=0, rasterized=True)
+    ax.set(xlabel=f"{of}[{x}]", ylabel=f"{of}[{y}]", title=f"section, {orbits.shape[1]} points an orbit")
+    ax.set_aspect("equal", adjustable="datalim")
+    return ax

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import numpy as np
 
 from dalembert.checkpoint import Checkpoint
 from dalembert.engine import control, driver, initial
+from dalembert.engine import events as watching
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import EPS, Rule
 from dalembert.engine.program import Program
@@ -42,6 +44,7 @@ def simulate(
     tolerance: float | None = None,
     max_iterations: int = 25,
     adaptive: Any = False,
+    events: Any = (),
     save_every: int = 1,
     progress: bool | None = None,
     compile: bool | str = "auto",
@@ -71,6 +74,9 @@ def simulate(
         Step control: `"error"` or True (local error by step doubling), `"backoff"` (shrink where Newton fails), `"reversible"`
         (keeps the long-time behaviour of symmetric methods), or an object of `da.control` with its options. `step` is then
         the first step.
+    events
+        Functions of `q`, `v`, `p`, `t` and parameters whose zeros are looked for, or `da.Event` objects with a direction, a name,
+        or the wish to end the run there. They are refined to round-off; `sol.events` has them.
     save_every
         Keep every so many steps (and the last); work is added up in between.
     progress
@@ -94,6 +100,9 @@ def simulate(
     grid = make_grid(t0, t_end, step, save_every)
     rule = make_rule(tolerance, max_iterations)
     controller = control.find(adaptive)
+    wanted = watching.make(events)
+    if wanted and checkpoint is not None:
+        raise MethodError("events and checkpoint do not go together: a continued run would miss those before it")
     method.check(system)
     par = system.pack(parameters)
     drive = controller.bind(system, method, par) if controller else None
@@ -114,6 +123,7 @@ def simulate(
         finished = keeper.finished()
         if finished is not None:
             return finished
+    watch = watching.Watch(system, engine, wanted, par, inputs, rule, (grid.t0, state)) if wanted else None
     setup = time.perf_counter() - begun
     options: dict[str, Any] = {
         "rule": rule,
@@ -121,15 +131,23 @@ def simulate(
         "progress": progress,
         "explain": partial(driver.explain, system, engine.program.fields, inputs),
         "checkpoint": keeper,
+        "watch": watch,
     }
+    every, grid = grid.save_every, replace(grid, save_every=1) if wanted else grid  # each step is looked at
     if drive is not None and grid.steps:
         run = control.adapt(engine, memory, grid, inputs, drive, **options)
     else:
         run = driver.integrate(engine, memory, grid, inputs, **options)
     run.stats["setup_seconds"] = setup
+    if watch is not None:
+        if watch.catch_up(run):
+            run.error = None  # what failed lies behind the event that ends the run
+        watching.finish(run, watch, state)
+        watching.thin(run, every, engine.program.step.node)
     if keeper is not None:
         keeper.write(run, memory, run.stats["steps"], end=True)
     solution = Solution.of_run(system, method, par, run, state, engine.program, inputs)
+    solution.events = watch.results() if watch is not None else {}
     if run.error is not None:
         run.error.solution = solution  # type: ignore[attr-defined]
         raise run.error

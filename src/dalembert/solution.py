@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.engine.events import Hits
 from dalembert.errors import MethodError, ModelError, suggest
 from dalembert.methods.base import Method
 from dalembert.systems.base import System
@@ -53,6 +54,7 @@ class Solution:
         self.system, self.method, self.step, self.stats = system, method, step, stats
         self._par, self.t, self.q, self._second = par, t, q, second
         self._lam, self.t_lam, self._work, self.u = lam, t_lam, work, u
+        self.events: dict[str, Hits] = {}  # crossings by the name of their event
         self.inputs: Any = None  # the inputs as a function of time, where they are still at hand
 
     @classmethod

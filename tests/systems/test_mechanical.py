@@ -21,6 +21,17 @@ def test_derivatives_agree_with_differences(make):
     q, v, t = rng.uniform(0.4, 1.2, system.n), rng.normal(size=system.n), 0.3
     d = 1e-6
     G = system.numeric("jacobian", par, q=q, t=t)[0].reshape(system.m, system.n)
+    drift = [system.numeric("drift", par, q=q + s * v, v=v, t=t + s)[0] for s in (-1e-5, 1e-5)]
+    np.testing.assert_allclose(
+        system.numeric("curvature", par, q=q, v=v, t=t)[0], (drift[1] - drift[0]) / 2e-5, atol=1e-7, rtol=1e-7
+    )
+    if system.mn:  # linear in v
+        np.testing.assert_allclose(
+            G[system.mh :] @ v + system.numeric("rate", par, q=q, t=t)[0][system.mh :],
+            system.numeric("nonholonomic", par, q=q, v=v, t=t)[0],
+            atol=1e-12,
+        )
+        return
     for i in range(system.n):
         e = d * np.eye(system.n)[i]
         slope = (system.numeric("holonomic", par, q=q + e, t=t) - system.numeric("holonomic", par, q=q - e, t=t))[0] / (2 * d)

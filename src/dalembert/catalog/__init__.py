@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
+from dalembert.catalog.nonholonomic import (
+    ball_on_turntable,
+    ball_on_turntable_solution,
+    cart_with_pendulum,
+    chaplygin_sleigh,
+    contact_oscillator,
+    contact_start,
+    knife_edge,
+    knife_edge_solution,
+    nonholonomic_particle,
+    perlmutter_particles,
+    rolling_disk,
+    rolling_disk_solution,
+    snakeboard,
+)
 from dalembert.catalog.particles import four_particles, four_particles_damped
 from dalembert.catalog.pendulums import chain, double_pendulum, harmonic_oscillator, simple_pendulum, spherical_pendulum
 from dalembert.errors import ModelError, suggest
@@ -19,17 +35,39 @@ _MAKERS: tuple[Callable[..., System], ...] = (
     spherical_pendulum,
     four_particles,
     four_particles_damped,
+    rolling_disk,
+    chaplygin_sleigh,
+    contact_oscillator,
+    nonholonomic_particle,
+    perlmutter_particles,
+    knife_edge,
+    ball_on_turntable,
+    snakeboard,
+    cart_with_pendulum,
 )
 
 __all__ = [
+    "ball_on_turntable",
+    "ball_on_turntable_solution",
+    "cart_with_pendulum",
     "chain",
+    "chaplygin_sleigh",
+    "contact_oscillator",
+    "contact_start",
     "double_pendulum",
     "four_particles",
     "four_particles_damped",
     "harmonic_oscillator",
+    "knife_edge",
+    "knife_edge_solution",
     "list_systems",
     "make",
+    "nonholonomic_particle",
+    "perlmutter_particles",
+    "rolling_disk",
+    "rolling_disk_solution",
     "simple_pendulum",
+    "snakeboard",
     "spherical_pendulum",
 ]
 
@@ -55,9 +93,12 @@ def list_systems() -> Table:
     return Table(rows)
 
 
-def make(name: str) -> System:
-    """A system of the catalog by its name, `"double-pendulum"` say."""
+def make(name: str, **parameters: Any) -> System:
+    """A system of the catalog by its name, `make("double-pendulum", m1=2.0)` say."""
     known = {maker.__name__.replace("_", "-"): maker for maker in _MAKERS}
     if name not in known:
         raise ModelError(f"there is no system {name!r} in the catalog{suggest(name, known)}")
-    return known[name]()
+    try:
+        return known[name](**parameters)
+    except TypeError as error:
+        raise ModelError(f"{name}: {error}") from error

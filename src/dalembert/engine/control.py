@@ -354,6 +354,10 @@ class Reversible(Control):
         return size ** (-0.25)
 
 
+class _Ended(Exception):
+    """A terminal event was met."""
+
+
 NAMES: dict[str, type[Control]] = {"backoff": Backoff, "error": ErrorControl, "reversible": Reversible}
 
 
@@ -389,6 +393,7 @@ def adapt(
     progress: bool | None,
     explain: Callable[[Memory, float, float], DalembertError | None],
     checkpoint: Any = None,
+    watch: Any = None,
 ) -> Run:
     """Let a controller drive a run from its beginning to its end; an error ends it and is kept in it."""
     begun = time.perf_counter()
@@ -407,10 +412,14 @@ def adapt(
         if checkpoint is not None:
             checkpoint.notes = {**walk.notes, "t": walk.t}
             checkpoint.write(walk.run, memory, walk.done)
+        if watch is not None and watch.catch_up(walk.run):
+            raise _Ended
 
     walk.after_commit = after
     try:
         drive(walk)
+    except _Ended:
+        pass  # a terminal event: the run is complete
     except KeyboardInterrupt:
         walk.back()
         walk.run.error = Interrupted(

@@ -174,10 +174,12 @@ def integrate(
     unknowns: bool = False,
     explain: Callable[[Memory, float, float], DalembertError | None] = lambda memory, t, h: None,
     checkpoint: Any = None,
+    watch: Any = None,
 ) -> Run:
     """Run a program over a grid of times. An error ends the run and is kept in it: no trajectory is lost.
 
-    `checkpoint`, where given, has `restore(run, memory)`, the number of steps already done, and `write(run, memory, done)`.
+    `checkpoint`, where given, has `restore(run, memory)`, the number of steps already done, and `write(run, memory, done)`;
+    `watch` has `catch_up(run)`, true where the run is to end.
     """
     begun = time.perf_counter()
     saved = grid.saved
@@ -189,8 +191,9 @@ def integrate(
         loop.done = checkpoint.restore(run, memory)
     try:
         main = grid.full // grid.save_every * grid.save_every
-        loop.advance(main, grid.h, run.records, grid.save_every, bar, checkpoint)
-        loop.tail(grid.steps - loop.done, grid.remainder)
+        loop.advance(main, grid.h, run.records, grid.save_every, bar, checkpoint, watch)
+        if not (watch and watch.catch_up(run)):
+            loop.tail(grid.steps - loop.done, grid.remainder)
     except KeyboardInterrupt:
         t = grid.t0 + loop.done * grid.h
         run.error = Interrupted(
@@ -239,7 +242,7 @@ class _Loop:
         self.recent = 0
         self.runner = engine.runner(compile, grid.steps) if grid.steps else None
 
-    def advance(self, steps: int, h: float, out: Records, save_every: int, bar: _Progress, checkpoint: Any) -> None:
+    def advance(self, steps: int, h: float, out: Records, save_every: int, bar: _Progress, checkpoint: Any, watch: Any) -> None:
         """Steps of equal length, in chunks that are short enough to show progress and hear Ctrl-C."""
         chunk = WEIGH_EVERY
         begun = time.perf_counter()
@@ -253,6 +256,8 @@ class _Loop:
             bar.show(self.done, now - begun)
             if checkpoint is not None:
                 checkpoint.write(self.run, self.memory, self.done)
+            if watch is not None and watch.catch_up(self.run):
+                return
 
     def _chunk(self, count: int, h: float, out: Records, save_every: int) -> None:
         end = self.done + count

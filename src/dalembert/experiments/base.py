@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -136,28 +135,3 @@ def list_experiments() -> Table:
 def slope(errors: Any, steps: Any) -> float:
     """The order: slope of errors over steps in a log-log plot."""
     return float(np.polyfit(np.log(steps), np.log(errors), 1)[0])
-
-
-@dataclass(frozen=True)
-class Trend:
-    """A line through a series: slope per unit of time, its standard error, and the scatter about the line."""
-
-    slope: float
-    error: float
-    scatter: float
-
-    @property
-    def drifts(self) -> bool:
-        """Whether the slope is significant: more than four standard errors, neighbouring values not taken as independent."""
-        return abs(self.slope) > 4 * self.error
-
-
-def trend(t: np.ndarray, values: np.ndarray, blocks: int = 40) -> Trend:
-    """Regression on the means of blocks, so that oscillations within a block do not count as independent values."""
-    edges = np.linspace(0, len(t), blocks + 1).astype(int)
-    tm = np.array([t[a:b].mean() for a, b in pairwise(edges)])
-    vm = np.array([values[a:b].mean() for a, b in pairwise(edges)])
-    x = tm - tm.mean()
-    slope = float(x @ vm / (x @ x))
-    rest = vm - vm.mean() - slope * x
-    return Trend(slope, float(np.sqrt(rest @ rest / (blocks - 2) / (x @ x))), float(rest.std()))

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from dalembert import catalog
+from dalembert.analysis.measures import trend
 from dalembert.engine.control import Backoff, ErrorControl
 from dalembert.engine.initial import consistent
 from dalembert.errors import DalembertError, StepTooSmall
-from dalembert.experiments.base import Result, experiment, trend
+from dalembert.experiments.base import Result, experiment
 from dalembert.simulate import simulate
 from dalembert.systems import Mechanical
 

@@ -20,9 +20,11 @@ from dalembert.methods.stages import (
     RadauIIA,
 )
 from dalembert.methods.step import Solve, Step
+from dalembert.methods.variational import CortesMartinez, McLachlanPerlmutter, Variational
 
 __all__ = [
     "Composition",
+    "CortesMartinez",
     "EnergyMomentum",
     "Explicit",
     "Gauss",
@@ -32,6 +34,7 @@ __all__ = [
     "LobattoIIICStar",
     "LobattoIIID",
     "LobattoPair",
+    "McLachlanPerlmutter",
     "Method",
     "Midpoint",
     "Murua",
@@ -45,6 +48,7 @@ __all__ = [
     "Solve",
     "Spark",
     "Step",
+    "Variational",
     "compose",
     "list_methods",
 ]

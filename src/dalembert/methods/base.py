@@ -51,6 +51,8 @@ class Method:
     def spec(self) -> list[Any]:
         """Name and options as plain data; `Method.of_spec` is the inverse."""
         values = {f.name: getattr(self, f.name) for f in fields(self)}
+        # a function cannot be written to a file: what is read back then has the default in its place
+        values = {k: v for k, v in values.items() if not callable(v) or isinstance(v, Method)}
         return [self.name, {k: v.spec() if isinstance(v, Method) else v for k, v in values.items()}]
 
     @staticmethod

@@ -23,7 +23,8 @@ import numpy as np
 from dalembert.errors import MethodError
 from dalembert.methods import scales
 from dalembert.methods.base import register
-from dalembert.methods.stages import Staged
+from dalembert.methods.lobatto_pair import LobattoPair
+from dalembert.methods.stages import Staged, _IndexTwo
 from dalembert.methods.step import SX, Solve, Step, memory, split
 from dalembert.methods.tableaus import Tableau, lagrange, tableau
 
@@ -54,7 +55,7 @@ def index_two_step(s: Any, tableaus: list[Tableau], parts: list[str], omega: np.
     y1, t1 = y0 + h * sum((float(T.b[j]) * value for j in range(k) for value in values[j]), SX(n, 1)), t + h
     g = [s.expression("holonomic", q=Y[j], t=times[j]) for j in range(k)] + [s.expression("holonomic", q=y1, t=t1)]
     kept = omega[first:]
-    mixed = np.linalg.solve(kept[:, :-1] @ acting[:, first:] + np.outer(kept[:, -1], T.b[first:]), kept)
+    mixed = separated(kept, T, acting, first)
     constraints = [
         sum((float(w) * value for w, value in zip(row, g, strict=True) if abs(w) > 1e-14), SX(m, 1)) / h for row in mixed
     ]
@@ -66,6 +67,12 @@ def index_two_step(s: Any, tableaus: list[Tableau], parts: list[str], omega: np.
     levels = (0,) * (n * k) + (1,) * (m * (k - first))
     stages = Solve(x, ca.vertcat(*rows, *constraints), guess, scales.constant(size, n * k), last, before, levels, start=start)
     return _ended(s, T, h, u, stages, y1, Z[-1])
+
+
+def separated(omega: np.ndarray, T: Tableau, acting: np.ndarray | None = None, first: int = 0) -> np.ndarray:
+    """The same rows combined so that each multiplier has its own: what it does to the constraint is then a diagonal."""
+    A = T.A if acting is None else acting
+    return np.asarray(np.linalg.solve(omega[:, :-1] @ A[:, first:] + np.outer(omega[:, -1], T.b[first:]), omega))
 
 
 def _ended(s: Any, T: Tableau, h: Any, u: Any, stages: Solve, y1: Any, guess: Any) -> Step:
@@ -124,16 +131,22 @@ def classical_step(s: Any, T: Tableau) -> Step:
 @register
 @dataclass(frozen=True)
 class Spark(Staged):
-    """Jay's SPARK methods of the Lobatto family: order 2 s - 2 for any decomposition into the five parts."""
+    """Jay's SPARK methods of the Lobatto family: order 2 s - 2 for any decomposition into the five parts.
+
+    On mechanical and Hamiltonian systems the positions are treated with Lobatto IIIA and the momenta with IIIB: nonholonomic
+    constraints hold at the end of each step, holonomic ones at both levels (see `lobatto_pair`).
+    """
 
     stages: int = 2
     fewest: ClassVar[int] = 2
     name: ClassVar[str] = "spark"
-    treats: ClassVar[tuple[str, ...]] = ("dae",)
-    keeps: ClassVar[str] = "constraints at the end of each step; symmetry (parts 1, 2, 5)"
+    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "dae")
+    keeps: ClassVar[str] = "constraints at the end of each step, of both kinds; symmetry (parts 1, 2, 5)"
     source: ClassVar[str] = "Jay 2003; Hilden 2009, sec. 2.5"
     index: ClassVar[int] = 2
-    symmetric: ClassVar[bool] = False  # only without the third and fourth part
+    nonholonomic: ClassVar[bool] = True
+    any_mass: ClassVar[bool] = False
+    exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")
 
     @property
     def order(self) -> tuple[int, int, int]:  # type: ignore[override]
@@ -141,32 +154,47 @@ class Spark(Staged):
 
     def check(self, system: Any) -> None:
         super().check(system)
-        if len(system.parts) < 2:
+        if system.kind == "dae" and len(system.parts) < 2:
             raise MethodError("spark needs parts=[f1, f2, ...], the first of which does not depend on z; use srk-gauss for one f")
 
     def step(self, system: Any) -> Step:
         k = int(self.stages)
+        if system.kind != "dae":
+            return LobattoPair(k).step(system)
         tableaus = [tableau(family, k) for family, _ in zip(LOBATTO, system.parts, strict=False)]
         omega = np.zeros((k, k + 1))
         omega[:-1, :-1], omega[-1, -1] = tableaus[0].A[1:], 1.0
         return index_two_step(system, tableaus, system.parts, omega)
 
 
-class _Specialized(Staged):
+class _Specialized(_IndexTwo):
     """Specialized Runge-Kutta methods: moments of the constraint at the stages, and the constraint at the end."""
 
-    treats: ClassVar[tuple[str, ...]] = ("dae",)
+    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "dae")
     index: ClassVar[int] = 2
+    exact_levels: ClassVar[tuple[str, ...]] = ("velocity",)
     family: ClassVar[str]
 
-    def step(self, system: Any) -> Step:
-        T = tableau(self.family, int(self.stages))
-        k = T.stages
-        omega = np.zeros((k, k + 1))
+    def _tableau(self) -> Tableau:
+        return tableau(self.family, int(self.stages))
+
+    def _moments(self) -> np.ndarray:
+        """Weights of the constraint at the stages and at the end, one row for each multiplier."""
+        T = self._tableau()
+        omega = np.zeros((T.stages, T.stages + 1))
         omega[0, -1] = 1.0
-        for i in range(1, k):
+        for i in range(1, T.stages):
             omega[i, :-1] = T.b * T.c ** (i - 1)
-        return index_two_step(system, [T], ["rhs"], omega)
+        return omega
+
+    def _constraint_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        T = self._tableau()
+        return np.append(T.c, 1.0), np.vstack([T.A, T.b]), separated(self._moments(), T)
+
+    def step(self, system: Any) -> Step:
+        if system.kind == "dae":
+            return index_two_step(system, [self._tableau()], ["rhs"], self._moments())
+        return super().step(system)
 
 
 @register

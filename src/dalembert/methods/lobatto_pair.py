@@ -7,6 +7,13 @@ does not use the rate of the last stage, so that `Lam_s` is free: it is chosen i
 `G(q1) H_p(q1, p1) = 0`. For a mechanical system `P_i = M(Q_i) V_i`, the velocities `V_i` are the unknowns, and `M` is not
 inverted. With two stages this is RATTLE.
 
+Nonholonomic constraints have no position level. They take part with moments of their residual, and at the end of the step,
+
+    sum_j a_ij (A(Q_j) V_j + a(Q_j)) = 0,   i = 2 .. s,      A(q1) v1 + a(q1) = 0,
+
+which is Jay's SPARK method with Lobatto IIIA for the positions and IIIB for the momenta (Hilden 2009, eqs. 2.20, 2.25);
+together with holonomic ones it is its mixed form. There it is called `spark-s`.
+
 Keeps: symplectic structure and symmetry where no forces act; position and velocity constraints to round-off. Order 2 s - 2.
 """
 
@@ -22,7 +29,19 @@ from dalembert.methods import scales
 from dalembert.methods.base import register
 from dalembert.methods.stages import Staged, velocity_of
 from dalembert.methods.step import SX, Solve, Step, memory, split
-from dalembert.methods.tableaus import lagrange, tableau
+from dalembert.methods.tableaus import Tableau, lagrange, tableau
+
+
+def _constraints(s: Any, A: Tableau, Q: list[Any], V: list[Any], times: list[Any], h: Any) -> list[Any]:
+    """At each stage but the first: `g(Q_i)` of the holonomic constraints, moments of the nonholonomic ones."""
+    k, rows = len(Q), []
+    moving = [s.expression("nonholonomic", q=Q[j], v=V[j], t=times[j]) for j in range(k)] if s.mn else []
+    for i in range(1, k):
+        if s.mh:
+            rows.append(s.expression("holonomic", q=Q[i], t=times[i]))
+        if s.mn:
+            rows.append(h * sum((float(a) * r for a, r in zip(A.A[i], moving, strict=True) if a), SX(s.mn, 1)))
+    return rows
 
 
 @register
@@ -73,7 +92,7 @@ class LobattoPair(Staged):
         a = [acceleration(i) for i in range(k)]
         V = [s.v + h * sum((float(b) * a[j] for j, b in enumerate(B.A[i]) if b), SX(n, 1)) for i in range(k)]
         rows = [rates[i - 1] - sum((float(c) * V[j] for j, c in enumerate(A.A[i]) if c), SX(n, 1)) for i in range(1, k)]
-        constraints = [s.expression("holonomic", q=Q[i], t=times[i]) for i in range(1, k)] if m else []
+        constraints = _constraints(s, A, Q, V, times, h)
         q1, t1, v1 = Q[-1], t + h, s.v + h * sum((float(b) * r for b, r in zip(A.b, a, strict=True)), SX(n, 1))
 
         free = Minv @ (own(s.q, s.v, t, s.par) + applied[0])
@@ -137,7 +156,7 @@ class LobattoPair(Staged):
         ]
         if not mechanical:
             rows = [V[i] - velocity_of(s, Q[i], P[i], times[i]) for i in range(k)] + rows
-        constraints = [s.expression("holonomic", q=Q[i], t=times[i]) for i in range(1, k)] if m else []
+        constraints = _constraints(s, A, Q, V, times, h)
 
         if mechanical:
             gradient = ca.gradient(s.expression("potential"), s.q)

@@ -126,10 +126,10 @@ class _IndexTwo(Staged):
     def _tableau(self) -> Tableau:
         raise TypeError(f"{type(self).__name__} has no tableau")
 
-    def _constraint_rows(self) -> tuple[np.ndarray, np.ndarray]:
-        """Nodes at which constraints hold, and the coefficients that lead there."""
+    def _constraint_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+        """Nodes at which constraints are looked at, the coefficients that lead there, and how their residuals are combined."""
         t = self._tableau()
-        return t.c, t.A
+        return t.c, t.A, None
 
     def step(self, system: Any) -> Step:
         s, T = system, self._tableau()
@@ -167,13 +167,15 @@ class _IndexTwo(Staged):
             dissipated += h * float(T.b[i]) * loss
         velocity, position = [], []
         if m:
-            nodes, coefficients = self._constraint_rows()
+            nodes, coefficients, combined = self._constraint_rows()
             for c, row in list(zip(nodes, coefficients, strict=True))[first:]:
                 Qb, Yb, tb = s.q + along(row, qd), y0 + along(row, Yd), t + float(c) * h
                 drift = s.role("jacobian", q=Qb, t=tb) @ velocity_of(s, Qb, Yb, tb) + s.role("rate", q=Qb, t=tb)
                 velocity.append(drift)
                 if mu:
                     position.append(s.expression("holonomic", q=Qb, t=tb))
+            if combined is not None:
+                velocity = [ca.horzcat(*velocity) @ row / h for row in combined]
         residual = ca.vertcat(*inertial, *kinematic, *velocity, *position)
         moving = nv * k + (0 if free else n * k)
         levels = (0,) * moving + (1,) * (residual.numel() - moving)
@@ -368,9 +370,9 @@ class Murua(_IndexTwo):
     def _tableau(self) -> Tableau:
         return murua(int(self.stages)).gauss
 
-    def _constraint_rows(self) -> tuple[np.ndarray, np.ndarray]:
+    def _constraint_rows(self) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
         pair = murua(int(self.stages))
-        return pair.c_bar, pair.bar
+        return pair.c_bar, pair.bar, None
 
 
 @register

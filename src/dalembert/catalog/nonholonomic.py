@@ -1,0 +1,236 @@
+"""Rolling and skating: systems with nonholonomic constraints, with exact solutions where there are any."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dalembert.systems import Mechanical, Picture
+
+
+def rolling_disk(m: float = 1.0, J: float = 1.0, I: float = 1.0, R: float = 0.25) -> Mechanical:
+    """A vertical disk that rolls on a plane without slipping (Hilden 2009, sec. 1.3.5); `rolling_disk_solution` is exact."""
+    return Mechanical(
+        ("x", "y", "phi", "theta"),
+        mass=lambda m, J, I: [m, m, J, I],
+        nonholonomic=lambda q, v, R: [v[0] - R * np.cos(q[2]) * v[3], v[1] - R * np.sin(q[2]) * v[3]],
+        parameters={"m": m, "J": J, "I": I, "R": R},
+        name="rolling disk",
+        initial={"q": [0.0, 0.0, 0.0, 0.0], "v": [R, 0.0, 2.0, 1.0]},
+        picture=Picture(
+            lambda q, R: [
+                [q[0] - R * np.cos(q[2]), q[1] - R * np.sin(q[2])],
+                [q[0] + R * np.cos(q[2]), q[1] + R * np.sin(q[2])],
+                [q[0], q[1]],
+            ],
+            links=((0, 1),),
+            trails=(2,),
+        ),
+    )
+
+
+def rolling_disk_solution(
+    t: Any, q: Any = (0.0, 0.0, 0.0, 0.0), omega: float = 2.0, Omega: float = 1.0, R: float = 0.25
+) -> np.ndarray:
+    """Positions of the rolling disk with `phi' = omega`, `theta' = Omega`: the contact point goes round a circle."""
+    t = np.asarray(t, dtype=float)
+    x, y, phi, theta = q
+    r = Omega * R / omega
+    return np.stack(
+        [
+            r * (np.sin(omega * t + phi) - np.sin(phi)) + x,
+            -r * (np.cos(omega * t + phi) - np.cos(phi)) + y,
+            omega * t + phi,
+            Omega * t + theta,
+        ],
+        axis=-1,
+    )
+
+
+def chaplygin_sleigh(m: float = 1.0, a: float = 1.0, I: float = 1.0, g: float = 0.1) -> Mechanical:
+    """A sleigh on a knife edge, its centre of mass `a` ahead of it, on an incline along y (Hilden 2009, sec. 4.2)."""
+
+    def mass(q: Any, m: Any, a: Any, I: Any) -> Any:
+        s, c = np.sin(q[2]), np.cos(q[2])
+        return [[m, 0.0, -m * a * s], [0.0, m, m * a * c], [-m * a * s, m * a * c, I + m * a**2]]
+
+    return Mechanical(
+        ("x", "y", "theta"),
+        mass=mass,
+        potential=lambda q, m, a, g: m * g * (q[1] + a * np.sin(q[2])),
+        nonholonomic=lambda q, v: v[1] * np.cos(q[2]) - v[0] * np.sin(q[2]),
+        parameters={"m": m, "a": a, "I": I, "g": g},
+        name="Chaplygin sleigh",
+        initial={"q": [1.0, 0.0, 0.0], "v": [0.0, 0.0, 0.0]},
+        picture=Picture(
+            lambda q, a: [[q[0], q[1]], [q[0] + a * np.cos(q[2]), q[1] + a * np.sin(q[2])]],
+            links=((0, 1),),
+            masses=(1,),
+            trails=(0,),
+        ),
+    )
+
+
+def contact_oscillator(eps: float = 0.0) -> Mechanical:
+    """An oscillator with `x' + y z' = 0`, perturbed by `eps x^2 z^2 / 2` (McLachlan, Perlmutter 2006; Hilden 2009, sec. 4.3)."""
+    return Mechanical(
+        ("x", "y", "z"),
+        mass=1.0,
+        potential=lambda q, eps: (np.dot(q, q) + eps * q[0] ** 2 * q[2] ** 2) / 2,
+        nonholonomic=lambda q, v: v[0] + q[1] * v[2],
+        parameters={"eps": eps},
+        name="contact oscillator",
+        initial={"q": contact_start(-0.9 * np.sqrt(2), eps=eps)[0], "v": [0.0, 0.0, 0.0]},
+        picture=Picture(lambda q: [[q[0], q[1], q[2]]], masses=(0,), trails=(0,)),
+    )
+
+
+def contact_start(
+    z0: Any, b: float = 1.0, energy: float = 1.5, vz: float = 0.0, eps: float = 0.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """Consistent values with `y = b`, `y' = 0`, given `z` and energy (Hilden 2009, eqs. 4.8, 4.13, there for b = 1)."""
+    z0 = np.asarray(z0, dtype=float)
+    x0 = np.sqrt((2 * energy - (1 + b**2) * vz**2 - z0**2 - b**2) / (1 + eps * z0**2))
+    one = np.ones_like(z0)
+    return np.stack([x0, b * one, z0], axis=-1), np.stack([-b * vz * one, 0 * one, vz * one], axis=-1)
+
+
+def nonholonomic_particle() -> Mechanical:
+    """A particle in space with `z' = y x'` in the potential `x^2 + y^2` (Cortes, Martinez 2001)."""
+    return Mechanical(
+        ("x", "y", "z"),
+        mass=1.0,
+        potential=lambda q: q[0] ** 2 + q[1] ** 2,
+        nonholonomic=lambda q, v: v[2] - q[1] * v[0],
+        dimension=3,
+        name="nonholonomic particle",
+        initial={"q": [1.0, 0.0, 0.0], "v": [0.0, 1.0, 0.0]},
+        picture=Picture(lambda q: [[q[0], q[1], q[2]]], masses=(0,), trails=(0,)),
+    )
+
+
+def perlmutter_particles(n: int = 2) -> Mechanical:
+    """Oscillators `(x, y_1..n, z_1..n)` with `x' + y . z' = 0` and a cubic coupling (after McLachlan, Perlmutter 2006)."""
+
+    def potential(q: Any) -> Any:
+        y, z = q[1 : n + 1], q[n + 1 :]
+        return (np.dot(q, q) + z[0] ** 2 * z[-1] ** 2 + np.sum(y**2 * z**2)) / 2
+
+    start = np.concatenate([[1.0], np.linspace(0.5, 1.0, n), np.linspace(-0.5, 0.5, n)])
+    return Mechanical(
+        ("x", *(f"y{i}" for i in range(1, n + 1)), *(f"z{i}" for i in range(1, n + 1))),
+        mass=1.0,
+        potential=potential,
+        nonholonomic=lambda q, v: v[0] + np.dot(q[1 : n + 1], v[n + 1 :]),
+        name="Perlmutter's particles",
+        initial={"q": start, "v": np.zeros(2 * n + 1)},
+    )
+
+
+def knife_edge(m: float = 1.0, J: float = 1.0, g: float = 9.81, slope: float = 0.2) -> Mechanical:
+    """A skate on an incline that falls along x; it does not slide down for ever but sideways, `knife_edge_solution` is exact."""
+    return Mechanical(
+        ("x", "y", "phi"),
+        mass=lambda m, J: [m, m, J],
+        potential=lambda q, m, g, slope: -m * g * np.sin(slope) * q[0],
+        nonholonomic=lambda q, v: v[0] * np.sin(q[2]) - v[1] * np.cos(q[2]),
+        parameters={"m": m, "J": J, "g": g, "slope": slope},
+        name="knife edge on an incline",
+        initial={"q": [0.0, 0.0, 0.0], "v": [0.0, 0.0, 1.0]},
+        picture=Picture(
+            lambda q: [
+                [q[0] - 0.1 * np.cos(q[2]), q[1] - 0.1 * np.sin(q[2])],
+                [q[0] + 0.1 * np.cos(q[2]), q[1] + 0.1 * np.sin(q[2])],
+                [q[0], q[1]],
+            ],
+            links=((0, 1),),
+            trails=(2,),
+        ),
+    )
+
+
+def knife_edge_solution(t: Any, omega: float = 1.0, g: float = 9.81, slope: float = 0.2) -> np.ndarray:
+    """The cycloid that a knife edge draws, started at the origin at rest but turning with `omega` (Bloch 2003, sec. 1.6)."""
+    t = np.asarray(t, dtype=float)
+    c = g * np.sin(slope) / (2 * omega**2)
+    return np.stack([c * np.sin(omega * t) ** 2, c * (omega * t - np.sin(2 * omega * t) / 2), omega * t], axis=-1)
+
+
+def ball_on_turntable(m: float = 1.0, r: float = 0.1, Omega: float = 2.0) -> Mechanical:
+    """A homogeneous ball that rolls on a turning table, an affine constraint; its centre goes round a circle.
+
+    The last three velocities are the angular velocity in space; their coordinates are its integrals and have no other meaning.
+    """
+    return Mechanical(
+        ("x", "y", "a", "b", "c"),
+        mass=lambda m, r: [m, m, 2 / 5 * m * r**2, 2 / 5 * m * r**2, 2 / 5 * m * r**2],
+        nonholonomic=lambda q, v, r, Omega: [v[0] - r * v[3] + Omega * q[1], v[1] + r * v[2] - Omega * q[0]],
+        parameters={"m": m, "r": r, "Omega": Omega},
+        name="ball on a turntable",
+        # at (0.5, 0) with velocity (0, 0.3)
+        initial={"q": [0.5, 0.0, 0.0, 0.0, 0.0], "v": [0.0, 0.3, (Omega * 0.5 - 0.3) / r, 0.0, 0.0]},
+        picture=Picture(lambda q: [[q[0], q[1]]], masses=(0,), trails=(0,)),
+    )
+
+
+def ball_on_turntable_solution(t: Any, q: Any = (0.5, 0.0), v: Any = (0.0, 0.3), Omega: float = 2.0) -> np.ndarray:
+    """The centre of the ball: the velocity turns with 2/7 of the table's rate (Earnshaw 1844)."""
+    t, a = np.asarray(t, dtype=float), 2 / 7 * Omega
+    s, c = np.sin(a * t) / a, (1 - np.cos(a * t)) / a
+    return np.stack([q[0] + s * v[0] - c * v[1], q[1] + c * v[0] + s * v[1]], axis=-1)
+
+
+def snakeboard(m: float = 6.0, J: float = 0.016, J0: float = 0.16, J1: float = 0.0013, r: float = 0.2) -> Mechanical:
+    """A snakeboard: rotor angle psi, wheels turned by +phi and -phi, torques on both as inputs (Ostrowski 1995)."""
+
+    def mass(m: Any, J: Any, J0: Any, J1: Any) -> Any:
+        return [
+            [m, 0, 0, 0, 0],
+            [0, m, 0, 0, 0],
+            [0, 0, J + J0 + 2 * J1, J0, 0],
+            [0, 0, J0, J0, 0],
+            [0, 0, 0, 0, 2 * J1],
+        ]
+
+    def wheels(q: Any, v: Any, r: Any) -> Any:
+        front, back = q[2] + q[4], q[2] - q[4]
+        return [
+            -np.sin(front) * v[0] + np.cos(front) * v[1] + r * np.cos(q[4]) * v[2],
+            -np.sin(back) * v[0] + np.cos(back) * v[1] - r * np.cos(q[4]) * v[2],
+        ]
+
+    return Mechanical(
+        ("x", "y", "theta", "psi", "phi"),
+        mass=mass,
+        nonholonomic=wheels,
+        inputs=[[0, 0], [0, 0], [0, 0], [1, 0], [0, 1]],
+        parameters={"m": m, "J": J, "J0": J0, "J1": J1, "r": r},
+        name="snakeboard",
+        initial={"q": [0.0, 0.0, 0.0, 0.0, 0.3], "v": [0.0, 0.0, 0.0, 0.0, 0.0]},
+        picture=Picture(
+            lambda q, r: [
+                [q[0] - r * np.cos(q[2]), q[1] - r * np.sin(q[2])],
+                [q[0] + r * np.cos(q[2]), q[1] + r * np.sin(q[2])],
+                [q[0], q[1]],
+            ],
+            links=((0, 1),),
+            masses=(0, 1),
+            trails=(2,),
+        ),
+    )
+
+
+def cart_with_pendulum(m: float = 1.0, J: float = 0.1, bob: float = 0.4, l: float = 0.8, g: float = 9.81) -> Mechanical:
+    """A two-wheeled cart that cannot slip sideways, with a spherical pendulum below it: both kinds of constraints at once."""
+    return Mechanical(
+        ("x", "y", "theta", "bx", "by", "bz"),
+        mass=lambda m, J, bob: [m, m, J, bob, bob, bob],
+        potential=lambda q, bob, g: bob * g * q[5],
+        holonomic=lambda q, l: (q[3] - q[0]) ** 2 + (q[4] - q[1]) ** 2 + q[5] ** 2 - l**2,
+        nonholonomic=lambda q, v: v[1] * np.cos(q[2]) - v[0] * np.sin(q[2]),
+        parameters={"m": m, "J": J, "bob": bob, "l": l, "g": g},
+        name="cart with pendulum",
+        initial={"q": [0.0, 0.0, 0.0, 0.6 * l, 0.0, -0.8 * l], "v": [0.5, 0.0, 0.8, 0.5, 1.0, 0.0]},
+        picture=Picture(lambda q: [[q[0], q[1], 0.0], [q[3], q[4], q[5]]], links=((0, 1),), masses=(0, 1), trails=(0, 1)),
+    )

@@ -1,0 +1,96 @@
+"""Zero crossings: where they are, which way, and what ends a run."""
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert import Event
+
+METHODS = ["gauss-4", "rattle", "lobatto-pair-3", "energy-momentum", "murua-3"]
+
+
+@pytest.fixture(scope="module")
+def oscillator():
+    return da.catalog.harmonic_oscillator()
+
+
+@pytest.mark.parametrize("options", [{}, {"adaptive": True}, {"save_every": 7}, {"compile": True}, {"adaptive": "backoff"}])
+def test_crossings_of_an_oscillator(oscillator, options):
+    events = [Event(lambda q: q[0], direction=-1, name="down"), Event(lambda q: q[0], 1, name="up"), lambda v: v[0]]
+    sol = da.simulate(oscillator, "gauss-5", q=[1.0], v=[0.0], t_end=20.0, step=0.1, events=events, **options)
+    tolerance = 1e-5 if "adaptive" in options else 1e-12
+    np.testing.assert_allclose(sol.events["down"].t, np.pi / 2 + 2 * np.pi * np.arange(3), atol=tolerance)
+    np.testing.assert_allclose(sol.events["up"].t, 3 * np.pi / 2 + 2 * np.pi * np.arange(3), atol=tolerance)
+    np.testing.assert_allclose(sol.events["event 3"].t, np.pi * np.arange(1, 7), atol=tolerance)
+    assert np.abs(sol.events["down"].q).max() < 1e-15
+    assert (sol.events["down"].v < 0).all()
+    assert len(sol.events["up"]) == 3
+    if options.get("save_every"):
+        assert len(sol.t) == 30
+        assert sol.t[-1] == 20.0
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_run_is_the_same_with_and_without_events(method):
+    system = da.catalog.double_pendulum()
+    options = {"t_end": 2.003, "step": 0.01, "save_every": 3}
+    plain = da.simulate(system, method, **options)
+    watched = da.simulate(system, method, **options, events=lambda q: q[1] + 0.5)
+    np.testing.assert_array_equal(plain.q, watched.q)
+    np.testing.assert_array_equal(plain.t, watched.t)
+    np.testing.assert_allclose(plain.lam, watched.lam, rtol=1e-12)
+    np.testing.assert_allclose(plain.supplied, watched.supplied, atol=1e-15)
+    hits = watched.events["event 1"]
+    assert len(hits)
+    assert np.abs(hits.q[:, 1] + 0.5).max() < 1e-15
+    # a shortened step keeps what the method keeps
+    if method != "murua-3":
+        assert np.abs(system.numeric("holonomic", plain._par, q=hits.q)).max() < 1e-13
+
+
+@pytest.mark.parametrize("options", [{}, {"adaptive": True}, {"save_every": 4}])
+def test_a_terminal_event_ends_the_run(oscillator, options):
+    stop = Event(lambda q: q[0] - 0.5, terminal=True, name="half way")
+    sol = da.simulate(oscillator, "gauss-4", q=[1.0], v=[0.0], t_end=1e6, step=0.1, events=stop, **options)
+    assert sol.t[-1] == pytest.approx(np.pi / 3, abs=1e-7)
+    assert abs(sol.q[-1, 0] - 0.5) < 1e-15
+    assert sol.events["half way"].t[0] == sol.t[-1]
+    assert np.all(np.diff(sol.t) > 0)
+
+
+def test_a_collision_is_met_before_what_lies_behind_it():
+    """The potential ends at the wall: without the event the run would fail there."""
+    ball = da.Mechanical(1, mass=1.0, potential=lambda q: np.sqrt(q[0]), name="ball")
+    with pytest.raises(da.DalembertError):
+        da.simulate(ball, "rattle", q=[1.0], v=[-3.0], t_end=1.0, step=0.01)
+    wall = Event(lambda q: q[0] - 0.05, terminal=True, name="wall")
+    sol = da.simulate(ball, "rattle", q=[1.0], v=[-3.0], t_end=1.0, step=0.01, events=wall)
+    assert abs(sol.q[-1, 0] - 0.05) < 1e-15
+
+
+def test_events_of_time_momenta_parameters_and_hamiltonians(oscillator):
+    sol = da.simulate(
+        oscillator, "gauss-3", q=[1.0], v=[0.0], t_end=5.0, step=0.1, parameters={"m": 2.0},
+        events={Event(lambda t: t - 1.234, name="clock"), Event(lambda p, m: p[0] + m / 4, name="momentum")},
+    )  # fmt: skip
+    assert sol.events["clock"].t == pytest.approx([1.234], abs=1e-15)
+    assert np.abs(sol.events["momentum"].p + 0.5).max() < 1e-15
+    h = oscillator.to_hamiltonian()
+    sol = da.simulate(h, "gauss-3", q=[1.0], p=[0.0], t_end=5.0, step=0.1, events=lambda v: v[0] + 0.5)
+    assert np.abs(sol.events["event 1"].v + 0.5).max() < 1e-15
+
+
+def test_bad_events(oscillator):
+    run = {"q": [1.0], "v": [0.0], "t_end": 1.0, "step": 0.1}
+    with pytest.raises(da.MethodError, match="direction must be"):
+        Event(lambda q: q[0], direction=2)
+    with pytest.raises(da.MethodError, match="an event is a function"):
+        da.simulate(oscillator, "rattle", **run, events=[3.0])
+    with pytest.raises(da.MethodError, match="two events are called 'a'"):
+        da.simulate(oscillator, "rattle", **run, events=[Event(lambda q: q[0], name="a"), Event(lambda v: v[0], name="a")])
+    with pytest.raises(da.ModelError, match="does not depend on the motion"):
+        da.simulate(oscillator, "rattle", **run, events=lambda k: k)
+    with pytest.raises(da.ModelError, match="one number"):
+        da.simulate(oscillator, "rattle", **run, events=lambda q: [q[0], q[0]])
+    with pytest.raises(da.MethodError, match="checkpoint"):
+        da.simulate(oscillator, "rattle", **run, events=lambda q: q[0], checkpoint="x.nc")
