@@ -187,3 +187,31 @@ long double_pendulum(long steps, double h, const double *mass, const double *len
     v[0] = u1; v[1] = s1; v[2] = u2; v[3] = s2;
     return iterations;
 }
+
+/* ---- McLachlan and Perlmutter's method for the contact oscillator: one multiplier, by Newton's iteration ----------- */
+
+long contact_oscillator(long steps, double h, double *q, double *v, double tolerance)
+{
+    double x = q[0], y = q[1], z = q[2], u = v[0], s = v[1], w = v[2], lam = 0, lam_last = 0;
+    const double half = 0.5 * h;
+    long iterations = 0;
+    for (long n = 0; n < steps; n++) {
+        double X = x + half * u, Y = y + half * s, Z = z + half * w, U, S, W, y1;
+        double guess = 2 * lam - lam_last;
+        int k;
+        lam_last = lam; lam = guess;
+        for (k = 0; k < 25; k++) {
+            U = u - h * (X + lam); S = s - h * Y; W = w - h * (Z + Y * lam);
+            y1 = Y + half * S;
+            double g = U + y1 * W;
+            if (fabs(g) < tolerance) break;
+            lam -= g / (-h - y1 * h * Y);
+        }
+        if (k == 25) return -1;
+        iterations += k;
+        u = U; s = S; w = W;
+        x = X + half * u; y = y1; z = Z + half * w;
+    }
+    q[0] = x; q[1] = y; q[2] = z; v[0] = u; v[1] = s; v[2] = w;
+    return iterations + 1;
+}

@@ -33,7 +33,7 @@ def reference() -> ctypes.CDLL:
     target = Path(tempfile.mkdtemp()) / "reference.so"
     subprocess.run([*command, "-O3", "-fPIC", "-shared", str(HERE / "reference.c"), "-o", str(target), "-lm"], check=True)
     library = ctypes.CDLL(str(target))
-    library.four_particles.restype = library.double_pendulum.restype = ctypes.c_long
+    library.four_particles.restype = library.double_pendulum.restype = library.contact_oscillator.restype = ctypes.c_long
     return library
 
 
@@ -66,6 +66,14 @@ def time_double_pendulum(library: ctypes.CDLL, steps: int) -> float:
     return (time.perf_counter() - begun) / steps
 
 
+def time_contact_oscillator(library: ctypes.CDLL, steps: int) -> float:
+    q, v = np.array([np.sqrt(2 - 0.25), 1.0, -0.5]), np.zeros(3)
+    begun = time.perf_counter()
+    done = library.contact_oscillator(ctypes.c_long(steps), ctypes.c_double(0.01), pointer(q), pointer(v), ctypes.c_double(4e-16))
+    assert done > 0
+    return (time.perf_counter() - begun) / steps
+
+
 def per_step(system, method, steps: int, compile: bool, h: float = 0.01, **options) -> float:
     import dalembert as da
 
@@ -80,11 +88,14 @@ def against_c(repeat: int) -> None:
     table = Table(title="against hand-written C, h = 0.01 (time per step, best of several, taken in turns)")
     for column in ("system and method", "way", "us / step", "ratio to C"):
         table.add_column(column, justify="right" if "/" in column or "ratio" in column else "left")
-    four, double = da.catalog.four_particles(), da.catalog.double_pendulum()
+    four, double, contact = da.catalog.four_particles(), da.catalog.double_pendulum(), da.catalog.contact_oscillator()
     cases = (
         ("four particles, energy-momentum, to round-off", four, "energy-momentum", time_four_particles, 50_000, {}),
         ("double pendulum, rattle, tolerance 1e-12", double, "rattle", time_double_pendulum, 500_000, {"tolerance": 1e-12}),
         ("double pendulum, rattle, to round-off", double, "rattle", time_double_pendulum, 500_000, {}),
+        ("contact oscillator, mclachlan-perlmutter", contact, "mclachlan-perlmutter", time_contact_oscillator, 500_000, {}),
+        ("contact oscillator, cortes-martinez", contact, "cortes-martinez", time_contact_oscillator, 500_000, {}),
+        ("contact oscillator, spark-2", contact, "spark-2", time_contact_oscillator, 500_000, {}),
     )
     for title, system, method, hand, steps, options in cases:
         best = dict.fromkeys(("hand-written C", "compiled", "virtual machine"), np.inf)
@@ -200,6 +211,26 @@ def accurate(repeat: int) -> None:
     console.print(table)
 
 
+def controlled(repeat: int) -> None:
+    """What a controller costs: accepted steps of Kepler's problem, beside equal steps one by one and in one native call."""
+    import dalembert as da
+
+    kepler = da.Mechanical(2, mass=1.0, potential=lambda q: -1 / np.sqrt(q @ q), name="Kepler's problem")
+    start = {"q": [0.2, 0.0], "v": [0.0, 3.0]}
+    table = Table(title="step control, Kepler's problem of eccentricity 0.8, 20 revolutions, compiled")
+    for column in ("method", "control", "steps", "us / step", "energy error"):
+        table.add_column(column, justify="left" if column in ("method", "control") else "right")
+    for method in ("gauss-3", "rattle"):
+        for control in (False, "reversible", "error"):
+            best, step = np.inf, 0.002 if control is False else 0.005
+            for _ in range(repeat):
+                sol = da.simulate(kepler, method, **start, t_end=40 * np.pi, step=step, adaptive=control, compile=True)
+                best = min(best, sol.stats["seconds"] / sol.stats["steps"])
+            error = np.abs(sol.energy - sol.energy[0]).max()
+            table.add_row(method, str(control or "equal"), str(sol.stats["steps"]), f"{best * 1e6:.2f}", f"{error:.1e}")
+    console.print(table)
+
+
 def chain(sizes: list[int], repeat: int) -> None:
     import dalembert as da
 
@@ -242,6 +273,7 @@ def main() -> None:
         every_method(repeat)
         with_stages()
         accurate(repeat)
+        controlled(repeat)
         chain([10, 100, 1000] if quick else [10, 100, 1000, 10_000], repeat)
 
 

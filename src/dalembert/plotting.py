@@ -156,13 +156,17 @@ def overview(sol: Solution) -> Any:
     return figure
 
 
-def section(points: Any, x: int = 0, y: int = 1, ax: Any = None, of: str = "q") -> Any:
-    """A Poincare section in the plane of two coordinates (of `q`, `v` or `p`), one colour an orbit."""
+def section(points: Any, x: tuple[str, int] = ("q", 0), y: tuple[str, int] = ("q", 1), ax: Any = None, where: Any = None) -> Any:
+    """A Poincare section in the plane of two quantities, `("q", 2)` and `("v", 2)` say, one colour an orbit.
+
+    `where` is a function of `q` with coordinates first that says which points to draw.
+    """
     ax = _axes(ax)
-    values = getattr(points, of)
-    orbits = values if values.ndim == 3 else values[None]
-    for orbit in orbits:
-        ax.plot(orbit[:, x], orbit[:, y], ".", ms=1.5, mew=0, rasterized=True)
-    ax.set(xlabel=f"{of}[{x}]", ylabel=f"{of}[{y}]", title=f"section, {orbits.shape[1]} points an orbit")
-    ax.set_aspect("equal", adjustable="datalim")
+    several = points.q.ndim == 3
+    data = {name: getattr(points, name) if several else getattr(points, name)[None] for name in ("q", "v", "p")}
+    for k in range(len(data["q"])):
+        keep = slice(None) if where is None else np.asarray(where(data["q"][k].T), dtype=bool)
+        ax.plot(data[x[0]][k, :, x[1]][keep], data[y[0]][k, :, y[1]][keep], ".", ms=1.5, mew=0, rasterized=True)
+    ax.set(xlabel=f"{x[0]}[{x[1]}]", ylabel=f"{y[0]}[{y[1]}]", title=f"section, {data['q'].shape[1]} points an orbit")
+    ax.set_aspect("equal")
     return ax

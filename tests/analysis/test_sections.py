@@ -65,7 +65,7 @@ def test_plot(tmp_path):
 
     q, v = da.catalog.contact_start([-0.5, 0.5])
     section = da.poincare(da.catalog.contact_oscillator(), 40, 100, method="spark-2", step=H, q=q, v=v)
-    ax = section.plot(2, 0)
+    ax = section.plot(("q", 2), ("v", 2), where=lambda q: q[0] > 0)
     ax.figure.savefig(tmp_path / "section.png")
     assert len(ax.lines) == 2
     plt.close(ax.figure)

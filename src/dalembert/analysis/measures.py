@@ -24,10 +24,10 @@ class Trend:
 
     @property
     def drifts(self) -> bool:
-        """Whether the slope is significant: more than four standard errors, and more than a tenth of the range over the run."""
+        """Whether the slope is significant: more than four standard errors, and over the run more than 0.3 of the range."""
         low, high = self.range
         rounding = 1e-15 * max(abs(low), abs(high))
-        return abs(self.slope) > 4 * self.error and abs(self.slope) * self.span > 0.1 * (high - low) + rounding
+        return abs(self.slope) > 4 * self.error and abs(self.slope) * self.span > 0.3 * (high - low) + rounding
 
     @property
     def bounded(self) -> bool:
@@ -40,7 +40,10 @@ class Trend:
 
 
 def trend(t: Any, values: Any, blocks: int = 40) -> Trend:
-    """Regression on the means of blocks, so that oscillations within a block do not count as independent values."""
+    """Regression on the means of blocks, so that oscillations within a block do not count as independent values.
+
+    The standard error of the slope is widened by the correlation of neighbouring blocks, `sqrt((1 + r) / (1 - r))`.
+    """
     t, values = np.asarray(t, dtype=float), np.asarray(values, dtype=float)
     if t.ndim != 1 or t.shape != values.shape:
         raise MethodError(f"trend takes times and as many values, not the shapes {t.shape} and {values.shape}")
@@ -53,7 +56,9 @@ def trend(t: Any, values: Any, blocks: int = 40) -> Trend:
     x = tm - tm.mean()
     slope = float(x @ vm / (x @ x))
     rest = vm - vm.mean() - slope * x
-    error = float(np.sqrt(rest @ rest / (blocks - 2) / (x @ x)))
+    # neighbouring blocks may hang together, as where a chaotic orbit lingers: then there are fewer independent ones
+    bond = float(np.clip(rest[1:] @ rest[:-1] / (rest @ rest), 0.0, 0.95)) if rest @ rest > 0 else 0.0
+    error = float(np.sqrt(rest @ rest / (blocks - 2) / (x @ x) * (1 + bond) / (1 - bond)))
     return Trend(slope, error, float(rest.std()), float(t[-1] - t[0]), (float(values.min()), float(values.max())))
 
 

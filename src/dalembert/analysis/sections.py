@@ -34,11 +34,11 @@ class Section:
     def __len__(self) -> int:
         return len(self.t)
 
-    def plot(self, x: int = 0, y: int = 1, ax: Any = None, of: str = "q") -> Any:
-        """Points in the plane of two coordinates, one colour an orbit."""
+    def plot(self, x: tuple[str, int] = ("q", 0), y: tuple[str, int] = ("q", 1), ax: Any = None, where: Any = None) -> Any:
+        """Points in the plane of two quantities, `("q", 2)` and `("v", 2)` say, one colour an orbit."""
         from dalembert.plotting import section
 
-        return section(self, x, y, ax, of)
+        return section(self, x, y, ax, where)
 
 
 def poincare(

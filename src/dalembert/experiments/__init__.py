@@ -1,9 +1,9 @@
 """Experiments of the literature, reproduced: `da.experiments.run("mbs-4")` prints our numbers beside the source's."""
 
-from dalembert.experiments import index_two, multibody
+from dalembert.experiments import index_two, multibody, nonholonomic
 from dalembert.experiments.base import REGISTER, Experiment, Result, Row, find, list_experiments
 
-__all__ = ["REGISTER", "Experiment", "Result", "Row", "find", "index_two", "list_experiments", "multibody", "run"]
+__all__ = ["REGISTER", "Experiment", "Result", "Row", "find", "index_two", "list_experiments", "multibody", "nonholonomic", "run"]
 
 
 def run(id: str, quick: bool = False) -> Result:
