@@ -307,7 +307,7 @@ class Solution:
             return self._dae_summary()
         scale = max(float(np.abs(self.energy).max()), float(np.abs(self.kinetic).max()), 1e-300)
         driven = s.has("force") or s.nu or s.has("dissipation") or s.depends("potential", "t") or s.depends("hamiltonian", "t")
-        driven = driven or (s.m and s.role("rate").nnz())
+        driven = driven or s.moving
         lines = [
             f"{s.name} by {self.method}, t = {self.t[0]:g} .. {self.t[-1]:g}, step {self.step:g}",
             f"  steps                 {stats['steps']}, {len(self.t)} times kept",

@@ -205,6 +205,11 @@ class System:
             return ca.jtimes(drift, self.q, self.qdot(self.q, self.v)) + ca.jacobian(drift, self.t)
         raise KeyError(role)
 
+    @property
+    def moving(self) -> bool:
+        """Whether a constraint moves by itself: `g_t` or `a(q, t)` is not zero."""
+        return bool(self.m) and ca.sparsify(self.role("rate")).nnz() > 0
+
     def qdot(self, q: Any, v: Any) -> Any:
         """`q'` for a velocity: `v` itself, or `Z(q) v`."""
         return self.expression("kinematics", q=q) @ v if self.has("kinematics") else v

@@ -140,7 +140,7 @@ class _Constrained(System):
     def supplied_power(self, q: Any, v: Any, t: Any, applied: Any, lam: Any, p: Any = None) -> Any:
         """`v . f + H_t + lam . g_t`: a constraint force `-G^T lam` has the power `lam . g_t`, since `G v = -g_t`."""
         power = ca.dot(v, applied) + self.energy_rate(q, p, t)
-        if self.m and self.role("rate").nnz():
+        if self.moving:
             power += ca.dot(lam, self.role("rate", q=q, t=t))
         return power
 
