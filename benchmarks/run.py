@@ -88,9 +88,12 @@ def against_c(repeat: int) -> None:
     table = Table(title="against hand-written C, h = 0.01 (time per step, best of several, taken in turns)")
     for column in ("system and method", "way", "us / step", "ratio to C"):
         table.add_column(column, justify="right" if "/" in column or "ratio" in column else "left")
+    damped = da.catalog.four_particles_damped()
     four, double, contact = da.catalog.four_particles(), da.catalog.double_pendulum(), da.catalog.contact_oscillator()
     cases = (
         ("four particles, energy-momentum, to round-off", four, "energy-momentum", time_four_particles, 50_000, {}),
+        ("the same with damper, discrete-gradient", damped, "discrete-gradient", time_four_particles, 50_000, {}),
+        ("the same with damper, energy-momentum-ggl", damped, "energy-momentum-ggl", time_four_particles, 50_000, {}),
         ("double pendulum, rattle, tolerance 1e-12", double, "rattle", time_double_pendulum, 500_000, {"tolerance": 1e-12}),
         ("double pendulum, rattle, to round-off", double, "rattle", time_double_pendulum, 500_000, {}),
         ("contact oscillator, mclachlan-perlmutter", contact, "mclachlan-perlmutter", time_contact_oscillator, 500_000, {}),

@@ -189,7 +189,10 @@ def test_every_catalog_system_runs_and_draws_itself(make, tmp_path):
     import matplotlib.pyplot as plt
 
     system = make()
-    methods = ("murua-2", "cortes-martinez", "spark-2") if system.mn else ("rattle", "energy-momentum", "midpoint")
+    if system.kind == "port-hamiltonian":
+        methods: tuple[str, ...] = ("gauss-2", "ddr", "discrete-gradient")
+    else:
+        methods = ("murua-2", "cortes-martinez", "spark-2") if system.mn else ("rattle", "energy-momentum", "midpoint")
     for method in methods:
         sol = da.simulate(system, method, t_end=0.5, step=0.01)
         assert np.isfinite(sol.energy).all()

@@ -2,7 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from dalembert import analysis, catalog, experiments, methods
+from dalembert import analysis, catalog, discrete, experiments, methods
 from dalembert.analysis import poincare
 from dalembert.catalog import list_systems
 from dalembert.engine import control
@@ -24,7 +24,21 @@ from dalembert.methods import compose, list_methods
 from dalembert.sensitivity import Sensitivity, sensitivity
 from dalembert.simulate import simulate
 from dalembert.solution import Sample, Solution, load
-from dalembert.systems import Hamiltonian, IndexOneDAE, IndexThreeDAE, IndexTwoDAE, Mechanical, Picture, unpack
+from dalembert.systems import (
+    Couple,
+    DiracStructure,
+    Feedback,
+    Hamiltonian,
+    IndexOneDAE,
+    IndexThreeDAE,
+    IndexTwoDAE,
+    Mechanical,
+    Picture,
+    PortHamiltonian,
+    Relation,
+    connect,
+    unpack,
+)
 
 try:
     __version__ = version("dalembert")
@@ -34,8 +48,11 @@ except PackageNotFoundError:  # run from a source tree that is not installed
 __all__ = [
     "CompilerError",
     "ConvergenceError",
+    "Couple",
     "DalembertError",
+    "DiracStructure",
     "Event",
+    "Feedback",
     "Hamiltonian",
     "Hits",
     "InconsistentState",
@@ -47,6 +64,8 @@ __all__ = [
     "MethodError",
     "ModelError",
     "Picture",
+    "PortHamiltonian",
+    "Relation",
     "Sample",
     "Sensitivity",
     "SingularConstraints",
@@ -56,8 +75,10 @@ __all__ = [
     "analysis",
     "catalog",
     "compose",
+    "connect",
     "consistent",
     "control",
+    "discrete",
     "experiments",
     "list_methods",
     "list_systems",

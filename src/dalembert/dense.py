@@ -23,6 +23,8 @@ def between(sol: Any, times: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarr
     if len(sol.t) == 1:
         return np.repeat(sol.q, len(times), axis=0), np.repeat(sol._second, len(times), axis=0)
     again = Again(sol)
+    if s.kind == "port-hamiltonian" and how != "step":
+        return cubic(sol, times)
     staged = how == "step" or (again.staged and s.kind != "dae")
     if not staged and sol.stats.get("save_every", 1) == 1:
         return cubic(sol, times)
@@ -48,6 +50,8 @@ def cubic(sol: Any, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     k = np.clip(np.searchsorted(sol.t, times, side="right") - 1, 0, len(sol.t) - 2)
     slopes = sol._slopes
     q, slope = hermite(sol.t[k], sol.t[k + 1], sol.q[k], sol.q[k + 1], slopes[k], slopes[k + 1], times)
+    if s.kind == "port-hamiltonian":
+        return q, np.zeros((len(times), 0))
     if s.kind == "dae" or s.momenta == "p":
         theta = ((times - sol.t[k]) / (sol.t[k + 1] - sol.t[k]))[:, None]
         return q, sol._second[k] + theta * (sol._second[k + 1] - sol._second[k])

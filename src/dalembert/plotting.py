@@ -99,6 +99,18 @@ def energy(sol: Solution, ax: Any = None) -> Any:
     return ax
 
 
+def ledger(sol: Solution, ax: Any = None) -> Any:
+    """The energy ledger over time: stored, dissipated, and supplied at each port, added up from the start."""
+    ax, book = _axes(ax), sol.ledger()
+    ports = [key for key in book if key.startswith("port ")] or ["supplied"]
+    rows = _thin(len(sol.t) - 1)
+    for key in ("stored", "dissipated", *ports[:5]):
+        ax.plot(sol.t[1:][rows], np.cumsum(book[key])[rows], label=key)
+    ax.set(xlabel="time", ylabel="energy", title="energy ledger")
+    _legend(ax, 3)
+    return ax
+
+
 def energy_error(sol: Solution, ax: Any = None) -> Any:
     """Error of the energy, or of the power balance of a driven or damped system, on a logarithmic scale."""
     ax = _axes(ax)
@@ -141,6 +153,15 @@ def overview(sol: Solution) -> Any:
             figure = plt.figure(figsize=(10, 4), layout="constrained")
             motion(sol, figure.add_subplot(1, 2, 1))
             constraints(sol, figure.add_subplot(1, 2, 2))
+            figure.suptitle(f"{sol.system.name}, {sol.method}, step {sol.step:g}")
+        return figure
+    if sol.system.kind == "port-hamiltonian":
+        with plt.rc_context(_style()):
+            figure = plt.figure(figsize=(10, 6.0), layout="constrained")
+            grid = figure.add_gridspec(2, 2, width_ratios=(1.15, 1))
+            motion(sol, figure.add_subplot(grid[:, 0]))
+            ledger(sol, figure.add_subplot(grid[0, 1]))
+            energy_error(sol, figure.add_subplot(grid[1, 1]))
             figure.suptitle(f"{sol.system.name}, {sol.method}, step {sol.step:g}")
         return figure
     space = sol.system.picture is not None and sol.system._functions["points"].size2_out(0) == 3

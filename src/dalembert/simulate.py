@@ -35,6 +35,7 @@ def simulate(
     q: Any = None,
     v: Any = None,
     p: Any = None,
+    x: Any = None,
     y: Any = None,
     z: Any = None,
     lam: Any = None,
@@ -59,13 +60,13 @@ def simulate(
         What moves and how: a method's name (`da.list_methods()`) or an object of `da.methods`.
     t_end, step
         Final time and step size; where the step does not divide the time, the last step is shorter.
-    q, v, p, y, z
-        Initial values (`v` or `p`; `y` and `z` of an `IndexTwoDAE`); the system's own defaults where nothing is given, rest
-        where only `q` is.
+    q, v, p, x, y, z
+        Initial values (`v` or `p`; `x` of a `PortHamiltonian`; `y` and `z` of an `IndexTwoDAE`); the system's own defaults where
+        nothing is given, rest where only `q` is.
     lam
         Multipliers at the start, for methods that carry them; found from the acceleration level otherwise.
     u
-        Inputs: a constant vector or a function `u(t)`.
+        Inputs: a constant vector, a function `u(t)`, or `(times, values)`, each value held from its time on.
     parameters
         Values that replace the system's; nothing is rebuilt.
     tolerance, max_iterations
@@ -108,6 +109,12 @@ def simulate(
     drive = controller.bind(system, method, par) if controller else None
     if system.kind == "dae":
         q, v = (q if y is None else y), (v if z is None else z)
+    elif system.kind == "port-hamiltonian":
+        if any(value is not None for value in (v, p, y, z)):
+            raise InconsistentState("a port-Hamiltonian system starts from its state x alone")
+        q = q if x is None else x
+    elif x is not None:
+        raise InconsistentState("x is the initial value of a PortHamiltonian; this system starts from q and v (or p)")
     elif y is not None or z is not None:
         raise InconsistentState("y and z are the initial values of an IndexTwoDAE; this system starts from q and v (or p)")
     inputs = initial.inputs_of(system, u, grid.t0)
@@ -144,6 +151,8 @@ def simulate(
             run.error = None  # what failed lies behind the event that ends the run
         watching.finish(run, watch, state)
         watching.thin(run, every, engine.program.step.node)
+    if system.kind == "port-hamiltonian" and run.rows:
+        _check_rank(system, run, state, par)
     if keeper is not None:
         keeper.write(run, memory, run.stats["steps"], end=True)
     solution = Solution.of_run(system, method, par, run, state, engine.program, inputs)
@@ -152,6 +161,15 @@ def simulate(
         run.error.solution = solution  # type: ignore[attr-defined]
         raise run.error
     return solution
+
+
+def _check_rank(system: Any, run: Any, state: np.ndarray, par: np.ndarray) -> None:
+    """End a run where the rank of a state-dependent `E` has changed on the way."""
+    states = np.vstack([state, run.records.state[: run.rows]])[:, : system.n]
+    times = np.concatenate([[run.grid.t0], run.times()])
+    fault = system.rank_fault(states, times, par)
+    if fault is not None:
+        run.rows, run.error = max(0, fault[0] - 1), fault[1]
 
 
 def prepare(system: System, method: Method) -> driver.Engine:

@@ -96,6 +96,8 @@ class Solution:
         """`q'` at the stored times."""
         if self.system.kind == "dae":
             return self._numeric("rhs")
+        if self.system.kind == "port-hamiltonian":
+            return np.asarray(np.gradient(self.q, self.t, axis=0, edge_order=2 if len(self.t) > 2 else 1))
         if not self.system.has("kinematics"):
             return self.v
         Z = self._numeric("kinematics").reshape(len(self.t), self.system.n, -1)
@@ -127,17 +129,57 @@ class Solution:
 
     @cached_property
     def y(self) -> np.ndarray:
-        """Outputs collocated with the inputs, `B(q)^T v`; the differential variables of an `IndexTwoDAE`."""
+        """Outputs collocated with the inputs, `B(q)^T v` or `(B + P)^T z + (S - N) u`; `y` of an `IndexTwoDAE`."""
         if self.system.kind == "dae":
             return self.q
+        if self.system.kind == "port-hamiltonian":
+            return self._numeric("output")
         if not self.system.has("inputs"):
             return np.zeros((len(self.t), 0))
         B = self._numeric("inputs").reshape(len(self.t), self.system.nv, -1)
         return np.asarray(np.einsum("tij,ti->tj", B, self.v))
 
+    def _discrete(self, which: int) -> np.ndarray:
+        """Outputs, inputs and costates as a discrete gradient method has them in each step, at the times `t_lam`."""
+        s = self.system
+        if s.kind != "port-hamiltonian" or not self._lam.shape[1]:
+            raise MethodError(
+                "discrete outputs and costates belong to discrete-gradient, gradient-pair and ddr on a PortHamiltonian"
+            )
+        return np.split(self._lam, [s.nu, 2 * s.nu], axis=1)[which]
+
+    @property
+    def outputs(self) -> np.ndarray:
+        """Outputs of each step, `y` with `H1 - H0 = h (y . u - dissipated)`; they live at `t_lam`."""
+        return self._discrete(0)
+
+    @property
+    def port_inputs(self) -> np.ndarray:
+        """Inputs of each step, feedback included; they live at `t_lam`."""
+        return self._discrete(1)
+
+    @property
+    def costates(self) -> np.ndarray:
+        """Costates of each step; they live at `t_lam`."""
+        return self._discrete(2)
+
+    def ledger(self) -> dict[str, np.ndarray]:
+        """Where the energy went in each stored interval: stored, dissipated, and supplied at each port.
+
+        For discrete gradient methods with `save_every=1` the ports add up to `supplied`, and stored = supplied - dissipated, to
+        round-off.
+        """
+        book = {"stored": np.diff(self.energy), "supplied": self.supplied, "dissipated": self.dissipated}
+        if self.system.kind == "port-hamiltonian" and self._lam.shape[1] and self.stats.get("save_every", 1) == 1:
+            power = self.outputs * self.port_inputs * np.diff(self.t)[:, None]
+            book |= {f"port {name}": power[:, i] for i, name in enumerate(self.system.ports)}  # type: ignore[attr-defined]
+        return book
+
     @property
     def z(self) -> np.ndarray:
-        """The algebraic variables of an `IndexTwoDAE`."""
+        """The algebraic variables of an `IndexTwoDAE`; the costates at the stored times of a `PortHamiltonian`."""
+        if self.system.kind == "port-hamiltonian":
+            return self._numeric("z")
         if self.system.kind != "dae":
             raise MethodError("z belongs to an IndexTwoDAE; the multipliers of this system are lam")
         return self._second
@@ -190,6 +232,11 @@ class Solution:
         levels = {"position": self._position, "velocity": self._velocity, "acceleration": self._acceleration}
         if not isinstance(level, str) or level not in levels:
             raise MethodError(f"there is no constraint level {level!r}{suggest(str(level), levels)}")
+        if self.system.kind == "port-hamiltonian" and self.system.has("constraint"):
+            if level == "position":
+                return self._numeric("constraint")
+            if level == "velocity":
+                return self._numeric("constraint_rate")
         if not self.system.m:
             return np.zeros((len(self.t), 0))
         return levels[level]()
@@ -287,7 +334,7 @@ class Solution:
         from dalembert import dense
 
         q, second = dense.between(self, times, how)
-        if self.system.kind == "dae":
+        if self.system.kind in ("dae", "port-hamiltonian"):
             v = p = second
         elif self.system.momenta == "v":
             v, p = second, self.system.numeric("momentum", self._par, q=q, v=second)
@@ -305,6 +352,8 @@ class Solution:
         s, stats = self.system, self.stats
         if s.kind == "dae":
             return self._dae_summary()
+        if s.kind == "port-hamiltonian":
+            return self._port_summary()
         scale = max(float(np.abs(self.energy).max()), float(np.abs(self.kinetic).max()), 1e-300)
         driven = s.has("force") or s.nu or s.has("dissipation") or s.depends("potential", "t") or s.depends("hamiltonian", "t")
         driven = driven or s.moving
@@ -324,6 +373,24 @@ class Solution:
             lines.append(f"  {level + ' constraints':<21} {_largest(self.residual(level)):.1e} at most")
         setup = stats.get("setup_seconds", 0.0) + stats.get("compile_seconds", 0.0)
         lines.append(f"  time                  {stats['seconds']:.3g} s ({stats['engine']}), set-up {setup:.2g} s")
+        return "\n".join(lines)
+
+    def _port_summary(self) -> str:
+        stats, scale = self.stats, max(float(np.abs(self.energy).max()), 1e-300)
+        worst = _largest(self.power_balance) / scale
+        lines = [
+            f"{self.system.name} by {self.method}, t = {self.t[0]:g} .. {self.t[-1]:g}, step {self.step:g}",
+            f"  steps                 {stats['steps']}, {len(self.t)} times kept",
+            f"  Newton iterations     {stats['iterations']} ({stats['iterations_per_step']:.2f} a step)",
+            f"  power balance         {worst:.1e} of the largest energy ({scale:.4g}), worst interval",
+            f"  stored                {self.energy[-1] - self.energy[0]:.6g}",
+        ]
+        book = self.ledger()
+        lines += [f"  supplied, {key[5:]:<11} {value.sum():.6g}" for key, value in book.items() if key.startswith("port ")]
+        lines.append(f"  supplied, dissipated  {self.supplied.sum():.6g}, {self.dissipated.sum():.6g}")
+        if self.system.has("constraint"):
+            lines.append(f"  position constraints  {_largest(self.residual('position')):.1e} at most")
+        lines.append(f"  time                  {stats['seconds']:.3g} s ({stats['engine']})")
         return "\n".join(lines)
 
     def _dae_summary(self) -> str:
@@ -346,6 +413,8 @@ class Solution:
         names = list(self.system.coordinates)
         if self.system.kind == "dae":
             return self._dae_dataset(names)
+        if self.system.kind == "port-hamiltonian":
+            return self._port_dataset(names)
         moving = "velocity" if self.system.has("kinematics") else "coordinate"
         data: dict[str, Any] = {
             "q": (("time", "coordinate"), self.q),
@@ -368,6 +437,23 @@ class Solution:
             data["u"] = (("time", "input"), self.u)
         attributes = {"system": self.system.name, "method": str(self.method), "step": self.step}
         return xr.Dataset(data, coords, attributes)
+
+    def _port_dataset(self, names: list[str]) -> xarray.Dataset:
+        import xarray as xr
+
+        data: dict[str, Any] = {
+            "q": (("time", "coordinate"), self.q),
+            "v": (("time", "none"), self._second),
+            "energy": ("time", self.energy),
+            "supplied": ("interval", self.supplied),
+            "dissipated": ("interval", self.dissipated),
+        }
+        coords: dict[str, Any] = {"time": self.t, "coordinate": names, "time_lam": self.t_lam}
+        if self._lam.shape[1]:
+            data["lam"] = (("time_lam", "port"), self._lam)
+        if self.system.nu:
+            data["u"] = (("time", "input"), self.u)
+        return xr.Dataset(data, coords, {"system": self.system.name, "method": str(self.method), "step": self.step})
 
     def _dae_dataset(self, names: list[str]) -> xarray.Dataset:
         import xarray as xr

@@ -23,6 +23,15 @@ from dalembert.catalog.nonholonomic import (
 )
 from dalembert.catalog.particles import four_particles, four_particles_damped
 from dalembert.catalog.pendulums import chain, double_pendulum, harmonic_oscillator, simple_pendulum, spherical_pendulum
+from dalembert.catalog.ports import (
+    circuit,
+    dc_motor,
+    linear_port_example,
+    mass_spring_damper,
+    rlc_ladder,
+    singular_mass_springs,
+    synchronous_machine,
+)
 from dalembert.errors import ModelError, suggest
 from dalembert.methods.base import Table
 from dalembert.systems import System
@@ -44,6 +53,12 @@ _MAKERS: tuple[Callable[..., System], ...] = (
     ball_on_turntable,
     snakeboard,
     cart_with_pendulum,
+    dc_motor,
+    linear_port_example,
+    mass_spring_damper,
+    rlc_ladder,
+    singular_mass_springs,
+    synchronous_machine,
 )
 
 __all__ = [
@@ -52,23 +67,30 @@ __all__ = [
     "cart_with_pendulum",
     "chain",
     "chaplygin_sleigh",
+    "circuit",
     "contact_oscillator",
     "contact_start",
+    "dc_motor",
     "double_pendulum",
     "four_particles",
     "four_particles_damped",
     "harmonic_oscillator",
     "knife_edge",
     "knife_edge_solution",
+    "linear_port_example",
     "list_systems",
     "make",
+    "mass_spring_damper",
     "nonholonomic_particle",
     "perlmutter_particles",
+    "rlc_ladder",
     "rolling_disk",
     "rolling_disk_solution",
     "simple_pendulum",
+    "singular_mass_springs",
     "snakeboard",
     "spherical_pendulum",
+    "synchronous_machine",
 ]
 
 

@@ -384,6 +384,9 @@ def explain(system: Any, fields: dict[str, slice], inputs: Inputs, memory: Memor
     """Why a step failed: model functions not finite, or constraints dependent, where it began or where it was heading."""
     q, second = memory.state[fields["q"]], memory.state[fields[system.momenta]]
     try:
+        if system.kind == "port-hamiltonian":
+            system.explain(q, t, memory.par, inputs(np.array([t]))[0])
+            return None
         here = initial.arguments(system, q, second, t, memory.par)
         ahead = {**here, "q": q + h * here["v"], "t": t + h}
         for at in (here, ahead):

@@ -88,6 +88,9 @@ def inputs_of(system: Any, u: Any, t0: float) -> Callable[[np.ndarray], np.ndarr
     if not nu:
         raise MethodError(f"{system.name!r} has no inputs, but u was given; declare them with inputs=...")
 
+    if isinstance(u, tuple) and len(u) == 2 and np.ndim(u[0]) == 1:
+        return _held(nu, *u)
+
     def rows(t: np.ndarray) -> np.ndarray:
         if not callable(u):
             return np.broadcast_to(np.asarray(u, dtype=float).reshape(1, nu), (len(t), nu))
@@ -104,6 +107,14 @@ def inputs_of(system: Any, u: Any, t0: float) -> Callable[[np.ndarray], np.ndarr
     return rows
 
 
+def _held(nu: int, times: Any, values: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """Sampled inputs: each value holds from its time on."""
+    t, u = np.asarray(times, dtype=float), np.asarray(values, dtype=float).reshape(len(times), -1)
+    if u.shape[1] != nu or not np.isfinite(u).all() or not (np.diff(t) > 0).all():
+        raise InconsistentState(f"u=(times, values) needs increasing times and {nu} finite values for each, not {u.shape}")
+    return lambda s: u[np.clip(np.searchsorted(t, s + 1e-12 * np.abs(s), side="right") - 1, 0, len(t) - 1)]
+
+
 def choose(
     system: Any, q: Any, v: Any, p: Any, par: np.ndarray, t: float = 0.0, u: np.ndarray | None = None
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -112,7 +123,8 @@ def choose(
         raise InconsistentState("give v or p, not both")
     second, other = (v, p) if system.momenta == "v" else (p, v)
     if q is None and "q" not in system.initial:
-        raise InconsistentState(f"{system.name!r} has no default initial values: give q=... and {system.momenta}=...")
+        what = "x=..." if system.kind == "port-hamiltonian" else f"q=... and {system.momenta}=..."
+        raise InconsistentState(f"{system.name!r} has no default initial values: give {what}")
     if second is None and other is None and q is None:
         second = system.initial.get(system.momenta)
         if second is None and system.momenta == "v":

@@ -1,9 +1,21 @@
 """Experiments of the literature, reproduced: `da.experiments.run("mbs-4")` prints our numbers beside the source's."""
 
-from dalembert.experiments import index_two, multibody, nonholonomic
+from dalembert.experiments import index_two, multibody, nonholonomic, ports
 from dalembert.experiments.base import REGISTER, Experiment, Result, Row, find, list_experiments
 
-__all__ = ["REGISTER", "Experiment", "Result", "Row", "find", "index_two", "list_experiments", "multibody", "nonholonomic", "run"]
+__all__ = [
+    "REGISTER",
+    "Experiment",
+    "Result",
+    "Row",
+    "find",
+    "index_two",
+    "list_experiments",
+    "multibody",
+    "nonholonomic",
+    "ports",
+    "run",
+]
 
 
 def run(id: str, quick: bool = False) -> Result:

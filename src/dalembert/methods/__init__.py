@@ -2,7 +2,8 @@
 
 from dalembert.methods.base import Method, list_methods
 from dalembert.methods.composition import Composition, compose
-from dalembert.methods.energy_momentum import EnergyMomentum, Midpoint
+from dalembert.methods.discrete_gradient import DiracDissipative, DiscreteGradient, GradientPair
+from dalembert.methods.energy_momentum import EnergyMomentum, EnergyMomentumGGL, Midpoint
 from dalembert.methods.explicit import Explicit
 from dalembert.methods.index_two import Spark, SRKGauss, SRKRadauIA
 from dalembert.methods.lobatto_pair import LobattoPair
@@ -25,9 +26,13 @@ from dalembert.methods.variational import CortesMartinez, McLachlanPerlmutter, V
 __all__ = [
     "Composition",
     "CortesMartinez",
+    "DiracDissipative",
+    "DiscreteGradient",
     "EnergyMomentum",
+    "EnergyMomentumGGL",
     "Explicit",
     "Gauss",
+    "GradientPair",
     "LobattoIIIA",
     "LobattoIIIB",
     "LobattoIIIC",

@@ -20,7 +20,7 @@ first order there, the mean of two neighbours of second.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -174,8 +174,105 @@ class EnergyMomentum(_OneStep):
 
 @register
 @dataclass(frozen=True)
+class EnergyMomentumGGL(_OneStep):
+    """Energy and both constraint levels together: discrete gradients of the Hamiltonian of Gear, Gupta and Leimkuhler.
+
+    With `H + lam . g + gam . gv`, where `gv = G v + g_t` is the velocity constraint, and `p = M v`,
+
+        (q1 - q0) / h = D_p (H + gam . gv),    (p1 - p0) / h = -D_q (H + lam . g + gam . gv) - R w + f,    w = (q1 - q0) / h
+        g(q1) = 0,    gv(q1, v1) = 0.
+
+    The discrete gradient is that of the whole; since `g` and `gv` vanish at both ends, the energy changes by the work of `f` and
+    `R w` alone: to round-off, with both levels at round-off too.
+    """
+
+    gradient: str = "equivariant"
+
+    name: ClassVar[str] = "energy-momentum-ggl"
+    order: ClassVar[tuple[int, int, int]] = (2, 2, 2)
+    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
+    keeps: ClassVar[str] = "energy or power balance, position and velocity constraints, momentum maps"
+    source: ClassVar[str] = "Gonzalez 1999; Gear, Gupta, Leimkuhler 1985; Kinon, Morandin, Schulze 2025, remark 12"
+    exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.gradient, str) or self.gradient not in GRADIENTS:
+            raise MethodError(f"gradient must be one of {', '.join(GRADIENTS)}, not {self.gradient!r}")
+
+    def _gradient(self) -> Pullback:
+        return GRADIENTS[self.gradient]
+
+    def _by_momenta(self, s: Any) -> Step:
+        """For `M(q)`: the step in `(q, p)` with `p0 = M(q0) v0`, then `M(q1) v1 = p1`."""
+        inner = self.step(s.to_hamiltonian())
+        p0 = s.expression("mass") @ s.v
+
+        def of_v(e: Any) -> Any:
+            return ca.substitute(SX(e), s.p, ca.densify(p0))
+
+        first = inner.solves[0]
+        first = replace(first, residual=of_v(first.residual), scale=of_v(first.scale), start=of_v(first.start))
+        q1, p1 = of_v(inner.next["q"]), of_v(inner.next["p"])
+        v1, last, before = memory(s.n, "v1")
+        size = scales.constant(scales.typical(s.v) + scales.typical(p1 - p0), s.n)
+        end = Solve(v1, s.expression("mass", q=q1) @ v1 - p1, s.v, size, last, before, (0,) * s.n)
+        work = {k: of_v(e) for k, e in inner.work.items()}
+        return replace(inner, state={"q": s.q, "v": s.v}, solves=(first, end), next={"q": q1, "v": v1}, work=work)
+
+    def step(self, system: Any) -> Step:
+        if system.kind == "mechanical" and not system.constant_mass:
+            return self._by_momenta(system)
+        s, D, h = system, self._gradient(), SX.sym("h")
+        n, m, q, t = s.n, s.m, s.q, s.t
+        lagrangian = s.kind == "mechanical"
+        second = s.v if lagrangian else s.p
+        x, last, before = memory(2 * n + 2 * m)
+        w, a, lam, gam = split(x, n, n, m, m)
+        both, change = ca.vertcat(q, second), ca.vertcat(h * w, h * a)
+        ends = Ends(both, both + change, t, t + h, change=change)
+        H = s.role("kinetic") + s.expression("potential") if lagrangian else s.expression("hamiltonian")
+        DH, rate = D(Field(H, both, t, (s.par,)), ends, SX(1.0))
+        u, position = SX.sym("u", s.nu), Ends(q, q + h * w, t, t + h, change=h * w)
+        rows: list[Any] = []
+        slip, push = SX(n, 1), SX(n, 1)
+        if m:
+            g = Field(s.expression("holonomic"), q, t, (s.par,))
+            velocity = second if lagrangian else s.role("velocity")
+            gv = Field(s.role("jacobian") @ velocity + s.role("rate"), both, t, (s.par,))
+            reaction, drive = D(g, position, lam)
+            extra, more = D(gv, ends, gam)
+            push, slip = reaction + extra[:n], extra[n:]
+            rate += drive + more
+            rows = [gv.difference(ends).y1, g.difference(position).y1]  # lam acts on velocities, gam on positions
+        force = s.applied(position.xm, w, position.tm, u, second + h / 2 * a)
+        damping = s.damping(position.xm, w, position.tm, second + h / 2 * a)
+        total = force - damping - DH[:n] - push
+        if lagrangian:  # d/dp = M^-1 d/dv, and p' = M v'
+            M = s.expression("mass")
+            own = [M @ w - DH[n:] - slip, M @ a - total]
+        else:
+            own = [w - DH[n:] - slip, a - total]
+        if lagrangian:
+            size = scales.acceleration(s, s.applied(q, s.v, t, u) - ca.gradient(s.expression("potential"), q), h)
+            scale = ca.vertcat(scales.constant(scales.velocity(s, SX(n, 1), h) + h * size, n), scales.constant(size, n))
+        else:
+            scale = ca.vertcat(*(scales.constant(y, n) for y in scales.velocity_and_rate(s, h)[:2]))
+        start = ca.vertcat(s.v if lagrangian else s.role("velocity"), SX(n + 2 * m, 1))
+        solve = Solve(
+            x, ca.vertcat(*own, *rows), 2 * last - before, scale, last, before, (0,) * 2 * n + (1,) * 2 * m, start=start
+        )
+        return Step(
+            t=t, h=h, u=u, par=s.par,
+            state={"q": q, s.momenta: second}, solves=(solve,), next={"q": q + h * w, s.momenta: second + h * a},
+            lam=lam, node=0.5,
+            work={"supplied": h * (ca.dot(w, force) + rate), "dissipated": h * ca.dot(w, damping)},
+        )  # fmt: skip
+
+
+@register
+@dataclass(frozen=True)
 class Midpoint(_OneStep):
-    """The midpoint rule on the index-2 form, as Kinon et al. 2025 compare it.
+    """The midpoint rule on the index-2 form, as Kinon et al. 2025 compare it; on port-Hamiltonian systems as they are.
 
     Every function at the middle of the step, the constraint as `G(qm) w + g_t = 0`: quadratic constraints are kept, others drift;
     energy is kept only where it is quadratic.
@@ -183,12 +280,20 @@ class Midpoint(_OneStep):
 
     name: ClassVar[str] = "midpoint"
     order: ClassVar[tuple[int, int, int]] = (2, 2, 1)
-    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
+    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "port-hamiltonian")
     keeps: ClassVar[str] = "quadratic constraints, quadratic invariants of free systems"
     source: ClassVar[str] = "Kinon, Morandin, Schulze 2025, sec. 6.3"
 
     def _gradient(self) -> Pullback:
         return midpoint
+
+    def step(self, system: Any) -> Step:
+        if system.kind != "port-hamiltonian":
+            return super().step(system)
+        from dalembert.methods.discrete_gradient import collocation_step
+        from dalembert.methods.tableaus import tableau
+
+        return collocation_step(system, tableau("gauss", 1))
 
     def _constraint(self, g: Field, ends: Ends, w: Any) -> Any:
         derivatives = [ca.jacobian(g.expression, g.x), ca.jacobian(g.expression, g.t)]

@@ -204,7 +204,7 @@ class _Classical(_IndexTwo):
 
     index: ClassVar[int] = 2
     exact_levels: ClassVar[tuple[str, ...]] = ()
-    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "dae")
+    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "dae", "port-hamiltonian")
     indices: ClassVar[tuple[int, ...]] = (1, 2)
 
     def step(self, system: Any) -> Step:
@@ -212,6 +212,10 @@ class _Classical(_IndexTwo):
             from dalembert.methods.index_two import classical_step
 
             return classical_step(system, self._tableau())
+        if system.kind == "port-hamiltonian":
+            from dalembert.methods.discrete_gradient import collocation_step
+
+            return collocation_step(system, self._tableau())
         return super().step(system)
 
     def _tableau(self) -> Tableau:

@@ -308,6 +308,10 @@ class System:
         self._functions = {k: ca.Function.deserialize(f) for k, f in data["functions"].items()}
         first = next(iter(self._functions.values()))
         self.v, self.p = SX.sym("v", first.size1_in("v")), SX.sym("p", first.size1_in("p"))
+        for key in ("ports", "constraint"):
+            if data.get(key):
+                value = _tuples(data[key]) if key == "ports" else tuple(data[key])
+                setattr(self, "ports" if key == "ports" else "_constraint", value)
         if data["picture"]:
             self.picture = Picture("points", **{k: _tuples(x) for k, x in data["picture"].items()})
         return self

@@ -295,6 +295,14 @@ class Mechanical(_Constrained):
         """
         return to_dae(self, formulation, xi, omega)
 
+    def to_port_hamiltonian(self) -> Any:
+        """The system as a `PortHamiltonian` in `x = (q, v, lam)`, its inputs as ports.
+
+        `E = diag(I, M, 0)`, `z = (H_q, v, lam)`, `J = [0 I 0; -I K -G^T; 0 G 0]` with the skew matrix `K` of a mass `M(q)`,
+        `K_ij = sum_k (dM_jk / dq_i - dM_ik / dq_j) v_k` (Kinon, Morandin, Schulze 2025, eq. 43, there for a constant mass).
+        """
+        return to_port_hamiltonian(self)
+
     def to_hamiltonian(self) -> Hamiltonian:
         """The same system with `H(q, p) = p^T M(q)^-1 p / 2 + V(q)`; trajectories agree."""
         inverse = self.inverse_mass()
@@ -355,6 +363,55 @@ def to_dae(system: Mechanical, formulation: str, xi: float, omega: float) -> Any
         return IndexThreeDAE.of_expressions(s, names, y, z, parts, s.expression("holonomic"), initial)
     g = ca.vertcat(drift, s.expression("holonomic")) if formulation == "ggl" and s.mh else drift
     return IndexTwoDAE.of_expressions(s, names, y, z, parts, g, initial)
+
+
+def to_port_hamiltonian(s: Mechanical) -> Any:
+    """See `Mechanical.to_port_hamiltonian`."""
+    from dalembert.systems.port_hamiltonian import PortHamiltonian
+
+    if s.has("force"):
+        raise MethodError(
+            "a force that is neither potential nor dissipation has no place in a port-Hamiltonian system; give it as inputs"
+        )
+    if s.has("kinematics") or s.depends("potential", "t") or s.moving:
+        raise MethodError("to_port_hamiltonian treats q' = v, energies and constraints that do not depend on time")
+    n, m = s.n, s.m
+    names = (*s.coordinates, *(f"v_{c}" for c in s.coordinates), *(f"lam{i}" for i in range(1, m + 1)))
+    x = SX.sym("x", 2 * n + m)
+    q, v, lam = x[:n], x[n : 2 * n], ca.vertcat(x[2 * n :]) if m else SX(0, 1)
+    M = s.expression("mass", q=q)
+    H = s.role("kinetic", q=q, v=v) + s.expression("potential", q=q)
+    E = ca.diagcat(SX.eye(n), M, SX(m, m))
+    K = SX(n, n)
+    if not s.constant_mass:
+        slopes = [ca.jacobian(M[:, k], q) for k in range(n)]  # entry (i, j) of the k-th: dM_ik / dq_j
+        for i in range(n):
+            for j in range(n):
+                K[i, j] = sum(((slopes[k][j, i] - slopes[k][i, j]) * v[k] for k in range(n)), SX(0.0))
+        K = ca.sparsify(K)
+    J = SX(2 * n + m, 2 * n + m)
+    J[:n, n : 2 * n], J[n : 2 * n, :n], J[n : 2 * n, n : 2 * n] = SX.eye(n), -SX.eye(n), K
+    if s.mn:
+        A = s.role("jacobian", q=q)[s.mh :, :]
+        J[2 * n + s.mh :, n : 2 * n], J[n : 2 * n, 2 * n + s.mh :] = A, -A.T
+    R = SX(2 * n + m, 2 * n + m)
+    if s.has("dissipation"):
+        R[n : 2 * n, n : 2 * n] = s.expression("dissipation", q=q, v=v)
+    B = SX(2 * n + m, s.nu)
+    if s.has("inputs"):
+        B[n : 2 * n, :] = s.expression("inputs", q=q)
+    z = ca.vertcat(ca.gradient(H, q), v, lam)
+    constraint = None
+    if s.mh:
+        rows = list(range(2 * n, 2 * n + s.mh))
+        constraint = (s.expression("holonomic", q=q), list(range(n)), list(range(n, 2 * n)), rows)
+    initial = None
+    if {"q", "v"} <= set(s.initial):
+        initial = {"q": np.concatenate([s.initial["q"], s.initial["v"], np.zeros(m)])}
+    return PortHamiltonian.of_expressions(
+        names, s.parameters, (x, s.t, s.u, s.par), {"E": ca.sparsify(E), "J": ca.sparsify(J), "R": ca.sparsify(R), "B": B}, H, z,
+        name=s.name, initial=initial, constraint=constraint,
+    )  # fmt: skip
 
 
 class Hamiltonian(_Constrained):

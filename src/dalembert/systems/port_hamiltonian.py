@@ -20,8 +20,8 @@ class PortHamiltonian(System):
 
     ``E x' + r = (J - R) z + (B - P) u``,  ``y = (B + P)^T z + (S - N) u``
 
-    with ``[J B; -B^T N]`` skew, ``[R P; P^T S]`` symmetric and positive semidefinite, ``E^T z = grad H`` and ``z . r = H_t``. Then
-    ``H' = y . u - [z; u]^T W [z; u]`` (Mehrmann, Morandin 2019; Kinon, Morandin, Schulze 2025, definition 2).
+    with ``[J B; -B^T N]`` skew, ``[R P; P^T S]`` symmetric and positive semidefinite, ``E^T z = grad H`` and ``z . r = H_t``.
+    Then ``H' = y . u - [z; u]^T W [z; u]`` (Mehrmann, Morandin 2019; Kinon, Morandin, Schulze 2025, definition 2).
 
     Parameters
     ----------
@@ -30,8 +30,8 @@ class PortHamiltonian(System):
     hamiltonian
         `H(x, t)`, one number.
     E, J, R, B, P, S, N
-        Matrices, constant or functions of `x` and `t`; `E` is the identity and the others are zero where nothing is said. A vector
-        for `E` or `R` is a diagonal.
+        Matrices, constant or functions of `x` and `t`; `E` is the identity and the others are zero where nothing is said. A
+        vector for `E` or `R` is a diagonal.
     z
         The costate `z(x)`. By default `E^-T grad H`; where `E` is block diagonal with zero rows, the states that belong to its
         zero columns stand for the costates of its zero rows (multipliers, say).
@@ -81,7 +81,15 @@ class PortHamiltonian(System):
         traced = {k: self._trace(k, m, ("x", "t")) for k, m in given.items() if m is not None}
         inputs = self._port_number(traced)
         self.u = SX.sym("u", inputs)
-        shapes = {"E": (n, n), "J": (n, n), "R": (n, n), "B": (n, inputs), "P": (n, inputs), "S": (inputs, inputs), "N": (inputs, inputs)}
+        shapes = {
+            "E": (n, n),
+            "J": (n, n),
+            "R": (n, n),
+            "B": (n, inputs),
+            "P": (n, inputs),
+            "S": (inputs, inputs),
+            "N": (inputs, inputs),
+        }
         matrices = {k: self._matrix(k, traced.get(k), shape) for k, shape in shapes.items()}
         H = scalar("hamiltonian", self._trace("hamiltonian", hamiltonian, ("x", "t")))
         costate = None if z is None else column("z", self._trace("z", z, ("x", "t")), n)
@@ -195,6 +203,24 @@ class PortHamiltonian(System):
         return self
 
     _constraint: tuple[list[int], list[int], list[int]] | None = None
+    ports: tuple[str, ...] = ()
+
+    def rank_fault(self, states: np.ndarray, times: np.ndarray, par: np.ndarray) -> tuple[int, ModelError] | None:
+        """The first row at which the invertible block of a state-dependent `E` has become singular, or has passed through it."""
+        blocks = self.blocks()
+        if blocks is None or not self.depends("E", "q", "t") or not len(states):
+            return None
+        values = self.numeric("E", par, q=states, t=times).reshape(len(states), self.n, self.n)
+        core = values[:, blocks[0]][:, :, blocks[1]]
+        sign, size = np.linalg.slogdet(core)
+        bad = (sign != sign[0]) | (size < np.median(size) - 25)
+        if not bad.any():
+            return None
+        k = int(np.argmax(bad))
+        return k, ModelError(
+            f"the rank of E falls below {len(blocks[0])} at about t = {times[k]:g}: the equations change their character there "
+            "(error.solution holds what was computed before)"
+        )
 
     # ---- structure --------------------------------------------------------------------------------------
 
@@ -255,11 +281,14 @@ class PortHamiltonian(System):
             return ca.densify(ca.gradient(self.expression("hamiltonian"), self.q))
         if role == "rate_of_energy":
             return ca.densify(ca.jacobian(self.expression("hamiltonian"), self.t))
+        if role == "constraint_rate":  # Dg v, with the costates of the velocities
+            assert self._constraint is not None
+            states, v, _ = self._constraint
+            jacobian = ca.jacobian(self.expression("constraint"), self.q[states])
+            return ca.densify(jacobian @ self.expression("z")[v] + ca.jacobian(self.expression("constraint"), self.t))
         if role == "output":
             u = self.expression("law") if self.has("law") else self.u
-            return ca.densify(
-                (self.full("B") + self.full("P")).T @ self.expression("z") + (self.full("S") - self.full("N")) @ u
-            )
+            return ca.densify((self.full("B") + self.full("P")).T @ self.expression("z") + (self.full("S") - self.full("N")) @ u)
         if role == "right":  # (J - R) z + (B - P) u - r
             u = self.expression("law") if self.has("law") else self.u
             rest = self.expression("r") if self.has("r") else SX(self.n, 1)
@@ -312,11 +341,12 @@ class PortHamiltonian(System):
             return self
         if not self.constant_E:
             raise MethodError(
-                "E depends on the state and is singular: a semi-explicit form cannot be found by algebra alone; give a transformation "
+                "E depends on the state and is singular: a semi-explicit form cannot be found by algebra alone; give a "
+                "transformation "
                 "with system.transformed(phi, U)"
             )
         U, S, Vt = np.linalg.svd(self.at("E", np.zeros(self.n), 0.0, parameters))
-        rank = int((S > 1e-12 * S[0]).sum())
+        rank = int((1e-12 * S[0] < S).sum())
         names = [f"w{i}" for i in range(1, self.n + 1)]
         new = self.transformed(lambda x: _times(Vt.T, x), U, names)
         E = SX(self.n, self.n)
@@ -331,8 +361,8 @@ class PortHamiltonian(System):
     ) -> PortHamiltonian:
         """The system in other coordinates, `x = phi(x~)`, its equations multiplied by `U(x~)^T`.
 
-        `E~ = U^T E Dphi`, `J~ = U^T J U`, `R~ = U^T R U`, `B~ = U^T B`, `z~ = U^-1 z`, `H~ = H(phi)` (Kinon, Morandin, Schulze 2025, eq. 32).
-        `phi` and `U` are functions of `x` (the new state), or constants.
+        `E~ = U^T E Dphi`, `J~ = U^T J U`, `R~ = U^T R U`, `B~ = U^T B`, `z~ = U^-1 z`, `H~ = H(phi)` (Kinon, Morandin, Schulze
+        2025, eq. 32). `phi` and `U` are functions of `x` (the new state), or constants.
         """
         n = self.n
         new = SX.sym("x", n)
@@ -346,8 +376,8 @@ class PortHamiltonian(System):
         m["J"] = self.structure(q=old)
         matrices = {
             "E": ca.sparsify(factor.T @ m["E"] @ D), "J": ca.sparsify(factor.T @ m["J"] @ factor),
-            "R": ca.sparsify(factor.T @ m["R"] @ factor), "B": factor.T @ m["B"], "P": factor.T @ m["P"], "S": m["S"], "N": m["N"],
-        }  # fmt: skip
+            "R": ca.sparsify(factor.T @ m["R"] @ factor), "B": factor.T @ m["B"], "P": factor.T @ m["P"], "S": m["S"], "N":
+        m["N"], }  # fmt: skip
         z = ca.solve(ca.densify(factor), self.expression("z", q=old))
         r = factor.T @ self.expression("r", q=old) if self.has("r") else None
         start = {"q": np.asarray(initial, dtype=float)} if initial is not None else None
@@ -374,7 +404,10 @@ class PortHamiltonian(System):
         u = SX.sym("u", p + 1)
         B = ca.blockcat([[self.expression("B", **at), SX(n, 1)], [SX(1, p), SX(1, 1)]])
         B[n, p] = 1
-        pad = lambda m: ca.blockcat([[m, SX(m.shape[0], 1)], [SX(1, m.shape[1]), SX(1, 1)]])  # noqa: E731
+
+        def pad(m: Any) -> Any:
+            return ca.blockcat([[m, SX(m.shape[0], 1)], [SX(1, m.shape[1]), SX(1, 1)]])
+
         matrices = {"E": E, "B": B, "J": pad(self.structure(**at)), "R": pad(self.expression("R", **at))}
         matrices["P"] = pad(self.expression("P", **at))
         matrices["S"], matrices["N"] = pad(self.expression("S", **at)), pad(self.expression("N", **at))
@@ -383,6 +416,28 @@ class PortHamiltonian(System):
             [*self.coordinates, "time"], self.parameters, (x, tau, u, self.par), matrices, self.expression("hamiltonian", **at),
             ca.vertcat(z, 0), name=f"{self.name}, autonomous", ports=[*self.ports, "clock"], initial=start,
         )  # fmt: skip
+
+    def dirac(self, x: Any, t: float = 0.0) -> Any:
+        """The Dirac structure at a state: flows `(-E x', -z, y)` against efforts `(z, R z, u)`."""
+        from dalembert.systems.dirac import of_system
+
+        return of_system(self, x, t)
+
+    def explain(self, x: np.ndarray, t: float, par: np.ndarray, u: np.ndarray) -> None:
+        """Raise what may have made a step fail: functions that are not finite, a rank of E that has changed."""
+        for role in ("E", "J", "R", "hamiltonian", "z", "gradient"):
+            self.role(role)
+            value = np.asarray(self._functions[role](x, [], [], t, u, par).full())
+            if not np.isfinite(value).all():
+                raise ModelError(f"{role} is not finite at t = {t:g}, x = {np.array2string(x, precision=4, threshold=8)}")
+        E = np.asarray(self._functions["E"](x, [], [], t, u, par).full())
+        S = np.linalg.svd(E, compute_uv=False)
+        usual = max(np.linalg.matrix_rank(self.at("E", *sample), tol=1e-9) for sample in self._samples())
+        rank = int((1e-7 * max(1.0, S[0] if S.size else 0.0) < S).sum())
+        if rank < usual:
+            raise ModelError(
+                f"the rank of E has fallen from {usual} to {rank} at t = {t:g}: the equations change their character there"
+            )
 
     def dumps(self) -> str:
         import json
@@ -414,5 +469,6 @@ def _refuse_entry(name: str, what: str, defect: np.ndarray, scale: float, matrix
     if defect.size and np.abs(defect).max() > 1e-10 * max(1.0, scale):
         i, j = np.unravel_index(np.abs(defect).argmax(), defect.shape)
         raise ModelError(
-            f"{name} is not {what}: entry ({i + 1}, {j + 1}) is {matrix[i, j]:.6g}, entry ({j + 1}, {i + 1}) is {matrix[j, i]:.6g}"
+            f"{name} is not {what}: entry ({i + 1}, {j + 1}) is {matrix[i, j]:.6g}, "
+            f"entry ({j + 1}, {i + 1}) is {matrix[j, i]:.6g}"
         )

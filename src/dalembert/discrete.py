@@ -1,0 +1,46 @@
+"""Discrete gradients and discrete Jacobians as numbers, for functions written in NumPy.
+
+    D f(x0, x1) (x1 - x0) = f(x1) - f(x0),    D f(x, x) = f'(x)
+
+(Kinon, Morandin, Schulze 2025, definitions 4 to 6). They obey a chain rule, `D(f o phi) = D f(phi) D phi`, and where `D phi` is
+invertible its inverse is a discrete Jacobian of the inverse map (eq. 35, lemma 3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import MethodError, ModelError
+from dalembert.methods.gradients import GRADIENTS, Ends, Field
+from dalembert.systems.base import column
+from dalembert.systems.tracing import call, symbols
+
+
+def jacobian(f: Callable[..., Any], x0: Any, x1: Any, kind: str = "gonzalez") -> np.ndarray:
+    """The discrete Jacobian of `f(x)` between two points, one row an entry of `f`."""
+    if kind not in GRADIENTS:
+        raise MethodError(f"there is no discrete gradient {kind!r}; known: {', '.join(GRADIENTS)}")
+    a, b = (np.atleast_1d(np.asarray(v, dtype=float)) for v in (x0, x1))
+    if a.shape != b.shape or a.ndim != 1 or not (np.isfinite(a).all() and np.isfinite(b).all()):
+        raise ModelError(f"x0 and x1 must be finite vectors of the same length, not {x0!r} and {x1!r}")
+    n = len(a)
+    x, t = ca.SX.sym("x", n), ca.SX.sym("t")
+    known = {"x": symbols(x, (n,))}
+    value = column("f", call("f", f, known, known))
+    start, end = ca.SX.sym("x0", n), ca.SX.sym("x1", n)
+    ends = Ends(start, end, t, t)
+    rows = [GRADIENTS[kind](Field(value[i], x, t), ends, ca.SX(1.0))[0].T for i in range(value.numel())]
+    D = ca.Function("D", [start, end, t], [ca.densify(ca.vertcat(*rows))])
+    return np.asarray(D(a, b, 0.0).full())
+
+
+def gradient(f: Callable[..., Any], x0: Any, x1: Any, kind: str = "gonzalez") -> np.ndarray:
+    """The discrete gradient of a function of one number."""
+    D = jacobian(f, x0, x1, kind)
+    if len(D) != 1:
+        raise ModelError(f"f has {len(D)} entries; its discrete derivative is a matrix, da.discrete.jacobian")
+    return np.asarray(D[0])

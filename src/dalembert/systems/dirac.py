@@ -1,0 +1,117 @@
+"""Dirac structures: linear spaces of flows and efforts on which power is kept, `D = D-perp`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import ModelError
+
+TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class DiracStructure:
+    """`D = {(f, e): F f + G e = 0}` (kernel representation), with `F G^T + G F^T = 0` and rank `[F G] = n`.
+
+    Then `e . f = 0` on `D`, and `D` is its own orthogonal complement with respect to the power (Duindam et al. 2009, ch. 2).
+    """
+
+    F: np.ndarray
+    G: np.ndarray
+
+    def __post_init__(self) -> None:
+        F, G = (np.atleast_2d(np.asarray(a, dtype=float)) for a in (self.F, self.G))
+        object.__setattr__(self, "F", F)
+        object.__setattr__(self, "G", G)
+        n = F.shape[1]
+        if F.shape != (n, n) or G.shape != (n, n):
+            raise ModelError(f"F and G must be square and of the same size, not {F.shape} and {G.shape}")
+        if not (np.isfinite(F).all() and np.isfinite(G).all()):
+            raise ModelError("F and G must be finite")
+        power = F @ G.T + G @ F.T
+        scale = max(1.0, float(np.abs(F).max() * np.abs(G).max()))
+        if np.abs(power).max() > TOLERANCE * scale:
+            i, j = np.unravel_index(np.abs(power).argmax(), power.shape)
+            raise ModelError(f"this is no Dirac structure: F G^T + G F^T has the entry ({i + 1}, {j + 1}) = {power[i, j]:.4g}")
+        if np.linalg.matrix_rank(np.hstack([F, G])) < n:
+            raise ModelError(
+                f"this is no Dirac structure: the rank of [F G] is below {n}, so that D is larger than its complement"
+            )
+
+    @classmethod
+    def of_skew(cls, J: Any) -> DiracStructure:
+        """The graph of a skew matrix, `f = J e`."""
+        J = np.atleast_2d(np.asarray(J, dtype=float))
+        return cls(np.eye(len(J)), -J)
+
+    @classmethod
+    def of_image(cls, Y: Any, U: Any) -> DiracStructure:
+        """From an image representation, `f = Y a`, `e = U a` with `Y^T U + U^T Y = 0`."""
+        Y, U = (np.atleast_2d(np.asarray(a, dtype=float)) for a in (Y, U))
+        if Y.shape != U.shape or Y.shape[0] != Y.shape[1]:
+            raise ModelError(f"Y and U must be square and of the same size, not {Y.shape} and {U.shape}")
+        return cls(U.T, Y.T)
+
+    @property
+    def size(self) -> int:
+        return int(self.F.shape[0])
+
+    def image(self) -> tuple[np.ndarray, np.ndarray]:
+        """An image representation: columns span all `(f, e)` of the structure."""
+        return self.G.T.copy(), self.F.T.copy()
+
+    def contains(self, f: Any, e: Any) -> bool:
+        """Whether flows and efforts lie in the structure."""
+        f, e = (np.asarray(a, dtype=float) for a in (f, e))
+        scale = max(1.0, float(np.abs(self.F).max() * np.abs(f).max() + np.abs(self.G).max() * np.abs(e).max()))
+        return bool(np.abs(self.F @ f + self.G @ e).max() <= 1e-9 * scale)
+
+    def same_as(self, other: DiracStructure) -> bool:
+        """Whether two structures are the same space."""
+        if self.size != other.size:
+            return False
+        both = np.vstack([np.hstack([self.F, self.G]), np.hstack([other.F, other.G])])
+        return int(np.linalg.matrix_rank(both)) == self.size
+
+    def compose(self, other: DiracStructure, shared: int) -> DiracStructure:
+        """Join the last `shared` ports of this one with the first of the other, `f` opposite, `e` equal."""
+        if not 0 < shared <= min(self.size, other.size):
+            raise ModelError(f"{shared} shared ports do not fit structures of {self.size} and {other.size} ports")
+        a, b = self.size - shared, other.size - shared
+        Fa, Fs = self.F[:, :a], self.F[:, a:]
+        Ga, Gs = self.G[:, :a], self.G[:, a:]
+        Hs, Hb = other.F[:, :shared], other.F[:, shared:]
+        Ks, Kb = other.G[:, :shared], other.G[:, shared:]
+        # eliminate f_s, e_s with f_s' = -f_s, e_s' = e_s: rows L with L [Fs Gs; -Hs Ks] = 0
+        shared_part = np.block([[Fs, Gs], [-Hs, Ks]])
+        u, s, _ = np.linalg.svd(shared_part)
+        rank = int((s > 1e-12 * max(1.0, s[0])).sum())
+        L = u[:, rank:].T
+        rest = np.block([[Fa, np.zeros((self.size, b)), Ga, np.zeros((self.size, b))],
+                         [np.zeros((other.size, a)), Hb, np.zeros((other.size, a)), Kb]])  # fmt: skip
+        rows = L @ rest
+        u, s, vt = np.linalg.svd(rows)
+        n = a + b
+        kernel = vt[:n]
+        return DiracStructure(kernel[:, :n], kernel[:, n:])
+
+
+def of_system(system: Any, x: Any, t: float = 0.0) -> DiracStructure:
+    """The Dirac structure of a port-Hamiltonian system at a state, between storage, dissipation and ports.
+
+    Flows are `(-E x', f_R, y)`, efforts `(z, e_R, u)`, with `f_R = z`, `e_R = R z` on the side of the resistor.
+    """
+    n, p = system.n, system.nu
+    J = np.asarray(system.at("J", x, t))
+    if system._constraint is not None:
+        import casadi as ca
+
+        f = ca.Function("J", [system.q, system.t, system.par], [system.structure()])
+        J = np.asarray(f(np.asarray(x, dtype=float), t, system.pack()).full())
+    B, N = system.at("B", x, t), system.at("N", x, t)
+    # -E x' = -J z + e_R - B u,   f_R = -z (so that e_R . f_R = -z . R z),   y = B^T z - N u
+    skew = np.block([[-J, np.eye(n), -B], [-np.eye(n), np.zeros((n, n + p))], [B.T, np.zeros((p, n)), -N]])
+    return DiracStructure.of_skew(skew)

@@ -1,0 +1,158 @@
+"""Port-Hamiltonian systems: structure, transformations, from mechanics, files."""
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from conftest import angle_pendulum, polar_rod
+
+H = {"hamiltonian": lambda x: (x[0] ** 2 + x[1] ** 2) / 2}
+SKEW = [[0, 1], [-1, 0]]
+
+
+def oscillator(**options):
+    return da.PortHamiltonian(
+        ("q", "p"), hamiltonian=lambda x, k: x[1] ** 2 / 2 + k * x[0] ** 4 / 4, J=SKEW,
+        R=lambda x: [[0, 0], [0, 0.1 + x[0] ** 2]], B=[[0], [1]], parameters={"k": 2.0}, initial={"x": [1.0, 0.5]}, **options,
+    )  # fmt: skip
+
+
+def test_structure_is_checked_and_the_entry_named():
+    cases = [
+        ({**H, "J": [[0, 1], [1, 0]]}, r"J is not skew: entry \(1, 2\) is 1, entry \(2, 1\) is 1"),
+        ({**H, "J": SKEW, "R": [[0, 0], [0, -1]]}, r"R is not positive semidefinite \(eigenvalue -1\)"),
+        ({**H, "J": SKEW, "R": [[0, 1], [0, 1]]}, "R is not symmetric"),
+        ({**H, "J": SKEW, "z": lambda x: [x[0], 2 * x[1]]}, r"E\^T z is not the gradient.*entry 2 \('q1'\)"),
+        ({**H, "J": SKEW, "B": [[1], [0], [0]]}, "B has the shape"),
+        ({**H, "J": SKEW, "B": [[1], [0]], "P": [[1], [0]]}, r"\[R P; P\^T S\] is not positive semidefinite"),
+        ({**H, "J": SKEW, "B": [[1], [0]], "ports": ("a", "b")}, "ports must be 1 different names"),
+        ({**H, "J": SKEW, "E": [[1, 0], [1, 0]]}, "rows and 1 columns"),
+        ({"hamiltonian": lambda x: [x[0], x[1]]}, "one number"),
+        ({"hamiltonian": lambda x, t: (2 + np.sin(t)) * x[0] ** 2, "J": SKEW, "r": lambda x: [0 * x[0], 0.0]}, r"z \. r is"),
+    ]
+    for options, message in cases:
+        with pytest.raises(da.ModelError, match=message):
+            da.PortHamiltonian(2, **options)
+    with pytest.raises(da.UnknownKeyword, match="did you mean"):
+        da.PortHamiltonian(2, **H, hamiltonan=1)
+
+
+def test_bad_starts():
+    with pytest.raises(da.InconsistentState, match=r"give x=\.\.\."):
+        da.simulate(da.PortHamiltonian(2, **H, J=SKEW), "discrete-gradient", t_end=1, step=0.1)
+    with pytest.raises(da.InconsistentState, match="state x alone"):
+        da.simulate(oscillator(), "discrete-gradient", q=[1, 0], v=[0, 0], t_end=1, step=0.1)
+    with pytest.raises(da.InconsistentState, match="x is the initial value of a PortHamiltonian"):
+        da.simulate(da.catalog.simple_pendulum(), "rattle", x=[1, 0], t_end=1, step=0.1)
+    with pytest.raises(da.MethodError, match=r"rattle cannot treat a port-hamiltonian system; use .*discrete-gradient"):
+        da.simulate(oscillator(), "rattle", t_end=1, step=0.1)
+
+
+def test_files(tmp_path):
+    for system in (oscillator(), da.catalog.double_pendulum().to_port_hamiltonian()):
+        sol = da.simulate(system, "discrete-gradient", t_end=0.5, step=0.05)
+        again = da.load(sol.save(tmp_path / "x.nc"))
+        np.testing.assert_array_equal(again.x, sol.x)
+        np.testing.assert_array_equal(again.outputs, sol.outputs)
+        np.testing.assert_allclose(again.power_balance, sol.power_balance, atol=1e-16)
+        assert again.system.ports == system.ports
+        np.testing.assert_array_equal(again.residual("position"), sol.residual("position"))
+
+
+@pytest.mark.parametrize("make", [da.catalog.double_pendulum, da.catalog.four_particles_damped, angle_pendulum, polar_rod])
+def test_mechanics_as_a_port_hamiltonian_system(make):
+    """The same differential equation (by gauss-4), and the same discrete motion where the mass is constant."""
+    system = make()
+    ph = system.to_port_hamiltonian()
+    start = da.consistent(system)
+    x = np.concatenate([start.q, start.v, np.zeros(system.m)])
+    a = da.simulate(system, "radau-iia-4", q=start.q, v=start.v, t_end=0.3, step=0.01)
+    b = da.simulate(ph, "radau-iia-4", x=x, t_end=0.3, step=0.01)
+    np.testing.assert_allclose(b.x[-1, : 2 * system.n], a.x[-1], atol=1e-8)
+    np.testing.assert_allclose(b.energy, a.energy, atol=1e-8 * max(1.0, abs(a.energy[0])))
+    if system.constant_mass:
+        c = da.simulate(system, da.methods.EnergyMomentum(compensated=False), q=start.q, v=start.v, t_end=1.0, step=0.01)
+        d = da.simulate(ph, da.methods.DiscreteGradient(gradient="equivariant"), x=x, t_end=1.0, step=0.01)
+        np.testing.assert_allclose(d.x[:, : 2 * system.n], c.x, atol=1e-9)
+        assert np.abs(d.residual("position")).max(initial=0.0) < 1e-13
+
+
+def test_ports_of_mechanics():
+    cart = da.Mechanical(
+        2, mass=[1.0, 2.0], potential=lambda q: q[0] ** 4 + q[1] ** 2, inputs=[[1.0], [0.0]], initial={"q": [1, 0], "v": [0, 0]}
+    )
+    u = lambda t: [np.sin(3 * t)]  # noqa: E731
+    a = da.simulate(cart, da.methods.EnergyMomentum(compensated=False), t_end=2.0, step=0.01, u=u)
+    b = da.simulate(cart.to_port_hamiltonian(), da.methods.DiscreteGradient(gradient="equivariant"), t_end=2.0, step=0.01, u=u)
+    np.testing.assert_allclose(a.q, b.x[:, :2], atol=1e-12)
+    np.testing.assert_allclose(a.supplied, b.supplied, atol=1e-13)
+    np.testing.assert_allclose(b.y[:, 0], b.x[:, 2])
+    with pytest.raises(da.MethodError, match="give it as inputs"):
+        da.Mechanical(1, mass=1.0, force=lambda v: -v).to_port_hamiltonian()
+
+
+def test_time_dependent_energy_and_autonomous_form():
+    system = da.PortHamiltonian(
+        ("q", "p"), hamiltonian=lambda x, t: x[1] ** 2 / 2 + (1 + 0.3 * np.sin(t)) * x[0] ** 4 / 4, J=SKEW, R=[[0, 0], [0, 0.1]],
+        initial={"x": [1.0, 0.5]}, r=lambda x, t: [0.3 * np.cos(t) * x[0] / (4 * (1 + 0.3 * np.sin(t))), 0.0],
+    )  # fmt: skip
+    sol = da.simulate(system, "discrete-gradient", t_end=5.0, step=0.02)
+    assert np.abs(sol.power_balance).max() < 1e-14
+    auto = system.autonomous()
+    again = da.simulate(auto, "discrete-gradient", t_end=5.0, step=0.02, u=[1.0])
+    assert np.abs(again.power_balance).max() < 1e-14
+    assert np.abs(again.x[:, 2] - again.t).max() < 1e-12
+    fine = da.simulate(system, "gauss-3", t_end=5.0, step=0.02)
+    assert np.abs(sol.x[-1] - fine.x[-1]).max() < 1e-3
+    assert np.abs(again.x[-1, :2] - fine.x[-1]).max() < 1e-3
+
+
+def test_feedback_and_sampled_inputs():
+    damped = oscillator(feedback=lambda x, t, u: [-0.5 * x[1] + u[0]])
+    sol = da.simulate(damped, "discrete-gradient", t_end=5.0, step=0.02)
+    assert np.abs(sol.power_balance).max() < 1e-14
+    assert sol.supplied.sum() < -0.1
+    np.testing.assert_allclose(sol.ledger()["port u1"].sum(), sol.supplied.sum(), atol=1e-14)
+    held = (np.array([0.0, 1.0, 2.0]), np.array([[0.0], [1.0], [-1.0]]))
+    sol = da.simulate(oscillator(), "discrete-gradient", t_end=3.0, step=0.02, u=held)
+    np.testing.assert_array_equal(np.unique(sol.port_inputs), [-1.0, 0.0, 1.0])
+    assert np.abs(sol.power_balance).max() < 1e-14
+
+
+def test_feedthrough():
+    system = da.PortHamiltonian(
+        2, hamiltonian=lambda x: x[0] ** 2 / 2 + x[1] ** 4 / 4, J=SKEW, R=[[1, 0], [0, 0.5]],
+        B=[[1, 0], [0, 1]], P=[[0.5, 0], [0, 0]], S=[[1, 0], [0, 1]], N=[[0, 0.3], [-0.3, 0]], initial={"x": [1.0, 0.5]},
+    )  # fmt: skip
+    sol = da.simulate(system, "discrete-gradient", t_end=5.0, step=0.02, u=lambda t: [np.sin(t), np.cos(2 * t)])
+    assert np.abs(sol.power_balance).max() < 1e-14
+    assert (sol.dissipated > 0).all()
+    book = sol.ledger()
+    np.testing.assert_allclose(book["stored"], book["port u1"] + book["port u2"] - book["dissipated"], atol=1e-14)
+
+
+def test_constant_singular_E_is_made_semi_explicit():
+    system = da.catalog.singular_mass_springs()
+    assert system.blocks() is None
+    form = system.semi_explicit()
+    E = form.at("E", np.zeros(7))
+    assert np.linalg.matrix_rank(E) == 5
+    assert np.abs(E - np.diag(np.diag(E))).max() < 1e-12
+    V = np.linalg.svd(system.at("E", np.zeros(7)))[2].T
+    x = np.asarray(system.initial["q"])
+    a = da.simulate(system, "gauss-3", t_end=1.0, step=0.02)
+    b = da.simulate(form, "gauss-3", x=V.T @ x, t_end=1.0, step=0.02)
+    np.testing.assert_allclose(b.x @ V.T, a.x, atol=1e-8)
+
+
+def test_rank_of_E_that_changes_is_told_with_its_time():
+    """`E = diag(1, x1)` loses its rank where x1 = cos t passes zero."""
+    system = da.PortHamiltonian(
+        3, E=lambda x: [[1, 0, 0], [0, 1, 0], [0, 0, x[0]]], J=[[0, 1, 0], [-1, 0, 0], [0, 0, 0]], R=[0, 0, 1.0],
+        hamiltonian=lambda x: (x[0] ** 2 + x[1] ** 2) / 2 + x[0] * x[2] ** 2 / 2,
+        z=lambda x: [x[0] + x[2] ** 2 / 2, x[1], x[2]], initial={"x": [1.0, 0.0, 0.5]},
+    )  # fmt: skip
+    with pytest.raises(da.DalembertError) as caught:
+        da.simulate(system, "discrete-gradient", t_end=3.0, step=0.01)
+    assert caught.value.solution.t[-1] > 1.0
+    assert np.abs(caught.value.solution.power_balance).max() < 1e-12

@@ -1,0 +1,64 @@
+"""Discrete gradients and Jacobians as numbers: definition, chain rule, inverse, and two counterexamples."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dalembert as da
+from dalembert.discrete import gradient, jacobian
+
+KINDS = ["gonzalez", "mean-value", "itoh-abe", "equivariant"]
+
+
+def F(x):
+    return [np.sin(x[0]) * x[1], x[0] ** 3 + np.exp(x[1])]
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 10_000), st.sampled_from(KINDS))
+def test_directional_and_consistent(seed, kind):
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(size=(2, 2))
+    f = lambda x: np.array([np.sin(x[0]) * x[1], x[0] ** 3 + np.exp(x[1])])  # noqa: E731
+    np.testing.assert_allclose(jacobian(F, a, b, kind) @ (b - a), f(b) - f(a), atol=1e-12)
+    exact = [[np.cos(a[0]) * a[1], np.sin(a[0])], [3 * a[0] ** 2, np.exp(a[1])]]
+    np.testing.assert_allclose(jacobian(F, a, a, kind), exact, atol=1e-12)
+
+
+def test_chain_rule_and_inverse():
+    """Eq. 35 and lemma 3 of Kinon et al. 2025."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 2)) * 0.3
+    phi = lambda x: [x[0] + 0.3 * x[1] ** 2, x[1] + 0.2 * np.sin(x[0])]  # noqa: E731
+    at = [np.array([x[0] + 0.3 * x[1] ** 2, x[1] + 0.2 * np.sin(x[0])]) for x in (a, b)]
+    D = jacobian(phi, a, b)
+    chain = jacobian(F, at[0], at[1]) @ D
+    assert np.abs(chain @ (b - a) - (np.array(F(at[1])) - np.array(F(at[0])))).max() < 1e-13
+    np.testing.assert_allclose(np.linalg.inv(D) @ (at[1] - at[0]), b - a, atol=1e-13)
+
+
+def test_example_9_a_discrete_jacobian_of_a_diffeomorphism_may_be_singular():
+    def phi(x):
+        angle = x[0] ** 2 + x[1] ** 2
+        return [np.cos(angle) * x[0] - np.sin(angle) * x[1], np.sin(angle) * x[0] + np.cos(angle) * x[1]]
+
+    D = jacobian(phi, [0.0, 0.0], [np.sqrt(2 * np.pi), 0.0])
+    np.testing.assert_allclose(D, [[1, -1], [0, 0]], atol=1e-13)
+
+
+def test_example_10_gonzalez_does_not_commute_with_transformations():
+    f = lambda x: (x[0] ** 2 + x[1] ** 2) ** 2 / 4  # noqa: E731
+    own = gradient(lambda x: ((x[0] + x[1]) ** 2 + x[1] ** 2) ** 2 / 4, [0, 0], [2, 0])
+    chain = np.array([[1, 1], [0, 1]]).T @ gradient(f, [0, 0], [2, 0])
+    assert own[1] == pytest.approx(1, abs=1e-13)
+    assert chain[1] == pytest.approx(2, abs=1e-13)
+
+
+def test_refused():
+    with pytest.raises(da.MethodError, match="there is no discrete gradient"):
+        gradient(lambda x: x[0], [0.0], [1.0], "newton")
+    with pytest.raises(da.ModelError, match="2 entries"):
+        gradient(F, [0.0, 0.0], [1.0, 1.0])
+    with pytest.raises(da.ModelError, match="same length"):
+        jacobian(F, [0.0, 0.0], [1.0])
