@@ -17,7 +17,10 @@ from dalembert.catalog import (
 )
 from dalembert.methods import DiracDissipative, DiscreteGradient, EnergyMomentumGGL, GradientPair
 
-SYSTEMS = [dc_motor, linear_port_example, mass_spring_damper, rlc_ladder, singular_mass_springs, synchronous_machine]
+SYSTEMS = [
+    *(dc_motor, linear_port_example, mass_spring_damper, rlc_ladder, singular_mass_springs, synchronous_machine),
+    *(da.catalog.three_carts, da.catalog.windy_pendulum),
+]
 EXACT = ["discrete-gradient", "ddr", "gradient-pair"]
 VARIANTS = [
     DiscreteGradient(gradient=g, at=at) for g in ("equivariant", "mean-value", "itoh-abe") for at in ("midpoint", "left", "right")

@@ -31,6 +31,8 @@ from dalembert.catalog.ports import (
     rlc_ladder,
     singular_mass_springs,
     synchronous_machine,
+    three_carts,
+    windy_pendulum,
 )
 from dalembert.errors import ModelError, suggest
 from dalembert.methods.base import Table
@@ -59,6 +61,8 @@ _MAKERS: tuple[Callable[..., System], ...] = (
     rlc_ladder,
     singular_mass_springs,
     synchronous_machine,
+    three_carts,
+    windy_pendulum,
 )
 
 __all__ = [
@@ -91,6 +95,8 @@ __all__ = [
     "snakeboard",
     "spherical_pendulum",
     "synchronous_machine",
+    "three_carts",
+    "windy_pendulum",
 ]
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.systems import PortHamiltonian
+from dalembert.systems import Couple, Feedback, Mechanical, PortHamiltonian, connect
 
 
 def linear_port_example() -> PortHamiltonian:
@@ -172,6 +172,30 @@ def dc_motor(L: float = 0.01, R: float = 0.5, J: float = 0.002, b: float = 0.001
         J=lambda k: [[0, -k], [k, 0]], R=lambda R, b: [R, b], B=np.eye(2),
         parameters={"L": L, "R": R, "J": J, "b": b, "k": k}, ports=("voltage", "torque"), name="DC motor", initial={"x": [0.0,
     0.0]}, )  # fmt: skip
+
+
+def windy_pendulum(m: float = 1.0, l: float = 1.0, viscosity: float = 0.1, g: float = 9.81) -> PortHamiltonian:
+    """A pendulum in a viscous medium; the port is the force of the wind on its mass (Symank 2025, sec. 4.4.2)."""
+    pendulum = Mechanical(
+        ("x", "y"), mass=lambda m: m, potential=lambda q, m, g: m * g * q[1], holonomic=lambda q, l: (np.dot(q, q) - l**2) / 2,
+        dissipation=lambda c: c, inputs=[[1.0, 0.0], [0.0, 1.0]], parameters={"m": m, "l": l, "c": viscosity, "g": g},
+        name="pendulum in the wind", initial={"q": [l, 0.0], "v": [0.0, 0.0]},
+    )  # fmt: skip
+    return pendulum.to_port_hamiltonian()  # type: ignore[no-any-return]
+
+
+def three_carts(k: float = 4.0) -> PortHamiltonian:
+    """Three carts on springs of their own, the first two on one rod, the third driven by the second through a gyrator."""
+
+    def cart(m: float) -> PortHamiltonian:
+        return PortHamiltonian(
+            ("q", "p"), hamiltonian=lambda x, m, k: x[1] ** 2 / (2 * m) + k * x[0] ** 2 / 2 + k * x[0] ** 4 / 4,
+            J=[[0, 1], [-1, 0]], R=[0.0, 0.05], B=[[0], [1]], parameters={"m": m, "k": k}, ports=("force",),
+            initial={"x": [0.5, 0.0]},
+        )  # fmt: skip
+
+    rules = [Couple({"a.force": 1.0, "b.force": -1.0}), Feedback("b.force", "c.force", 0.8)]
+    return connect({"a": cart(1.0), "b": cart(2.0), "c": cart(0.5)}, rules, name="three carts")
 
 
 def rlc_ladder(sections: int = 3, R: float = 1.0, L: float = 0.5, C: float = 0.2) -> PortHamiltonian:
