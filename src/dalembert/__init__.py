@@ -2,7 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from dalembert import analysis, catalog, discrete, experiments, methods
+from dalembert import analysis, catalog, discrete, experiments, methods, reduced
 from dalembert.analysis import poincare
 from dalembert.catalog import list_systems
 from dalembert.engine import control
@@ -85,6 +85,7 @@ __all__ = [
     "load",
     "methods",
     "poincare",
+    "reduced",
     "sensitivity",
     "simulate",
     "unpack",

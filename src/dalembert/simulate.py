@@ -121,6 +121,10 @@ def simulate(
     q, second = initial.choose(system, q, v, p, par, grid.t0, inputs(np.array([grid.t0]))[0])
     at = initial.arguments(system, q, second, grid.t0, par)
     initial.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method)
+    if getattr(method, "external", False):
+        if controller or wanted or checkpoint is not None:
+            raise MethodError(f"{method} controls its steps itself; adaptive, events and checkpoint do not go with it")
+        return method.run(system, par, q, second, grid, inputs)  # type: ignore[attr-defined,no-any-return]
     engine = prepare(system, method)
     state = start(system, engine.program, at, par, lam, inputs)
     memory = Memory.start(engine.program, state, par, grid.t0, grid.h)

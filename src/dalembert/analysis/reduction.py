@@ -14,16 +14,25 @@ from dalembert.engine.machine import bind
 from dalembert.errors import MethodError
 
 
-def ode(system: Any, parameters: Mapping[str, Any] | None = None, u: Any = None) -> Callable[[float, np.ndarray], np.ndarray]:
+def ode(
+    system: Any, parameters: Mapping[str, Any] | None = None, u: Any = None, *, xi: float = 0.0, omega: float = 0.0
+) -> Callable[[float, np.ndarray], np.ndarray]:
     """`f(t, y)` with `y = (q, v)` (or `(q, p)`), for any integrator of ordinary differential equations.
 
-    The constraints hold at acceleration level only: a numerical solution drifts away from those of position and velocity.
+    The constraints hold at acceleration level only: a numerical solution drifts away from those of position and velocity, unless
+    `omega` stabilises them, `g'' + 2 xi omega g' + omega^2 g = 0`.
     """
     if system.kind == "dae":
         raise MethodError("ode() treats mechanical and Hamiltonian systems")
     s, par = system, system.pack(parameters)
     inputs = inputs_of(s, u, 0.0)
     A, F, C, d = _accelerations(s)(s.q, s.v, s.p, s.t, s.u, s.par)
+    if omega and s.m:
+        velocity = s.v if s.momenta == "v" else s.role("velocity")
+        back = 2 * xi * omega * (s.role("jacobian") @ velocity + s.role("rate"))
+        if s.mh:
+            back[: s.mh] += omega**2 * s.expression("holonomic")
+        d = d - back
     matrix = ca.vertcat(ca.horzcat(A, s.role("jacobian").T), ca.horzcat(C, ca.SX(s.m, s.m))) if s.m else A
     right_side = ca.densify(ca.vertcat(F, d) if s.m else F)
     order = elimination.structural_order(matrix.sparsity(), (0,) * s.nv + (1,) * s.m)
