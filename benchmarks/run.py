@@ -116,7 +116,9 @@ def every_method(repeat: int) -> None:
     import dalembert as da
 
     variants = [
-        m for m in (row.method() for row in da.list_methods()) if not hasattr(m, "stages") and not hasattr(m, "base") and m.index
+        m
+        for m in (row.method() for row in da.list_methods())
+        if not hasattr(m, "stages") and not hasattr(m, "base") and m.index and not m.external
     ]
     variants += [da.methods.EnergyMomentum(gradient=g) for g in ("gonzalez", "mean-value", "itoh-abe")]
     table = Table(title="every method (us per step, h = 0.01; gradient: reverse sweep through 1000 steps)")

@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from dalembert import analysis, catalog, discrete, experiments, methods, reduced
-from dalembert.analysis import poincare
+from dalembert.analysis import diagnose, poincare
 from dalembert.catalog import list_systems
 from dalembert.engine import control
 from dalembert.engine.events import Event, Hits
@@ -32,11 +32,14 @@ from dalembert.systems import (
     IndexOneDAE,
     IndexThreeDAE,
     IndexTwoDAE,
+    Lagrangian,
+    LinearDAE,
     Mechanical,
     Picture,
     PortHamiltonian,
     Relation,
     connect,
+    from_sympy,
     unpack,
 )
 
@@ -60,6 +63,8 @@ __all__ = [
     "IndexThreeDAE",
     "IndexTwoDAE",
     "Interrupted",
+    "Lagrangian",
+    "LinearDAE",
     "Mechanical",
     "MethodError",
     "ModelError",
@@ -78,8 +83,10 @@ __all__ = [
     "connect",
     "consistent",
     "control",
+    "diagnose",
     "discrete",
     "experiments",
+    "from_sympy",
     "list_methods",
     "list_systems",
     "load",

@@ -22,6 +22,8 @@ def between(sol: Any, times: np.ndarray, how: str) -> tuple[np.ndarray, np.ndarr
     s = sol.system
     if len(sol.t) == 1:
         return np.repeat(sol.q, len(times), axis=0), np.repeat(sol._second, len(times), axis=0)
+    if sol.method.external:
+        return cubic(sol, times)
     again = Again(sol)
     if s.kind == "port-hamiltonian" and how != "step":
         return cubic(sol, times)

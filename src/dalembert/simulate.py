@@ -121,7 +121,7 @@ def simulate(
     q, second = initial.choose(system, q, v, p, par, grid.t0, inputs(np.array([grid.t0]))[0])
     at = initial.arguments(system, q, second, grid.t0, par)
     initial.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method)
-    if getattr(method, "external", False):
+    if method.external:
         if controller or wanted or checkpoint is not None:
             raise MethodError(f"{method} controls its steps itself; adaptive, events and checkpoint do not go with it")
         return method.run(system, par, q, second, grid, inputs)  # type: ignore[attr-defined,no-any-return]
@@ -178,6 +178,8 @@ def _check_rank(system: Any, run: Any, state: np.ndarray, par: np.ndarray) -> No
 
 def prepare(system: System, method: Method) -> driver.Engine:
     """The engine of a method on a system, built once and kept with the system."""
+    if method.external:
+        raise MethodError(f"{method} runs outside of the engine: it has no derivatives, sections or steps of its own to repeat")
     with _BUILDING:  # methods may set options of CasADi that hold for the whole process while they build
         if method not in system._steps:
             system._steps[method] = driver.Engine(Program(method.step(system)))

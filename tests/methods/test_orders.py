@@ -28,7 +28,7 @@ PROBLEMS = {
     "double pendulum, Hamiltonian": (lambda: da.catalog.double_pendulum().to_hamiltonian(), {}),
     "driven, Hamiltonian": (lambda: driven_pendulum().to_hamiltonian(), {"u": [0.7]}),
 }
-VARIANTS = [cls() for cls in REGISTER.values() if not issubclass(cls, (Staged, Composition, Explicit))] + [
+VARIANTS = [cls() for cls in REGISTER.values() if not issubclass(cls, (Staged, Composition, Explicit)) and not cls.external] + [
     da.methods.EnergyMomentum(gradient=g) for g in ("gonzalez", "mean-value", "itoh-abe")
 ]
 

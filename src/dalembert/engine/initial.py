@@ -281,14 +281,14 @@ def check_rank(G: ca.DM, when: str) -> None:
     )
 
 
-def _independent(rows: np.ndarray) -> tuple[list[int], list[int]]:
+def _independent(rows: np.ndarray, tolerance: float = 1e-10) -> tuple[list[int], list[int]]:
     """Rows of unit length that are independent of those before them, and the others (Gram-Schmidt, done twice)."""
     basis, kept, extra = np.zeros((0, rows.shape[1])), [], []
     for i, row in enumerate(rows):
         rest = row - basis.T @ (basis @ row)
         rest = rest - basis.T @ (basis @ rest)
         size = float(np.linalg.norm(rest))
-        if size > 1e-10:
+        if size > tolerance:
             basis = np.vstack([basis, rest / size])
             kept.append(i)
         else:

@@ -31,6 +31,7 @@ class Method:
     any_mass: ClassVar[bool] = False  # whether a singular mass matrix can be treated
     nonholonomic: ClassVar[bool] = False  # whether nonholonomic constraints can be treated
     kinematics: ClassVar[bool] = False  # whether q' = Z(q) v can be
+    external: ClassVar[bool] = False  # whether it runs outside of the engine, by itself
     indices: ClassVar[tuple[int, ...]] = (2,)  # of the semi-explicit systems that it treats, where it treats any
 
     def check(self, system: Any) -> None:

@@ -4,6 +4,8 @@ from dalembert.systems.base import Picture, System
 from dalembert.systems.connect import Couple, Feedback, Relation, connect
 from dalembert.systems.dae import IndexOneDAE, IndexThreeDAE, IndexTwoDAE
 from dalembert.systems.dirac import DiracStructure
+from dalembert.systems.lagrangian import Lagrangian, from_sympy
+from dalembert.systems.linear_dae import LinearDAE
 from dalembert.systems.mechanical import Hamiltonian, Mechanical
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 from dalembert.systems.tracing import unpack
@@ -16,11 +18,14 @@ __all__ = [
     "IndexOneDAE",
     "IndexThreeDAE",
     "IndexTwoDAE",
+    "Lagrangian",
+    "LinearDAE",
     "Mechanical",
     "Picture",
     "PortHamiltonian",
     "Relation",
     "System",
     "connect",
+    "from_sympy",
     "unpack",
 ]

@@ -342,11 +342,12 @@ class LinearDAE:
         free = self.n - k
         y, z = ca.SX.sym("y", max(1, free)), ca.SX.sym("z", self.n)
         g = ca.SX(w.P) @ self._f
-        part, power, source = ca.SX(k, 1), np.eye(k), g[:k]
-        for _ in range(max(1, self.index)):
+        source, moving = ca.vertsplit(g, [0, k, self.n])  # slices of one entry have the wrong shape where they are empty
+        part, power = ca.SX(k, 1), np.eye(k)
+        for _ in range(max(1, self.index) if k else 0):
             part -= ca.SX(power) @ source
             source, power = ca.jacobian(source, self._t), power @ w.N
-        rhs = ca.SX(w.J) @ y + g[k:] if free else ca.SX(1, 1)
+        rhs = ca.SX(w.J) @ y + moving if free else ca.SX(1, 1)
         state = ca.SX(w.Q) @ ca.vertcat(part, y if free else ca.SX(0, 1))
 
         class _Like:
@@ -395,9 +396,11 @@ def gauss(M: Any, tolerance: float = 1e-12) -> tuple[np.ndarray, np.ndarray, np.
         for i in range(k + 1, n):
             factor = D[i, k] / D[k, k]
             D[i] -= factor * D[k]
+            D[i, k] = 0.0
             L[i] -= factor * L[k]
         for j in range(k + 1, m):
             factor = D[k, j] / D[k, k]
             D[:, j] -= factor * D[:, k]
+            D[k, j] = 0.0
             U[:, j] -= factor * U[:, k]
     return L, U, D

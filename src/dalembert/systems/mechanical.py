@@ -295,6 +295,12 @@ class Mechanical(_Constrained):
         """
         return to_dae(self, formulation, xi, omega)
 
+    def equations(self) -> Any:
+        """Mass matrix, Coriolis matrix by Christoffel symbols, and gravity, in a form to print (`latex()` too)."""
+        from dalembert.systems.lagrangian import equations
+
+        return equations(self)
+
     def to_port_hamiltonian(self) -> Any:
         """The system as a `PortHamiltonian` in `x = (q, v, lam)`, its inputs as ports.
 

@@ -1,0 +1,96 @@
+"""Diagnosis: right on every catalog system, and on models that are not well."""
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.catalog import _MAKERS
+
+M = da.Mechanical
+
+
+@pytest.mark.parametrize("make", _MAKERS, ids=lambda f: f.__name__)
+def test_every_catalog_system_is_healthy(make):
+    system = make()
+    found = da.diagnose(system)
+    assert found.healthy, str(found)
+    if system.kind != "port-hamiltonian":
+        assert found.index == (3 if system.mh else 2 if system.mn else 0)
+        assert found.degrees_of_freedom == system.n - system.m
+        assert found.free_values == 2 * system.n - 2 * system.mh - system.mn
+    assert found.methods
+    assert found.recommended.split(",")[0] in " ".join(found.methods)
+    assert "recommended" in str(found)
+
+
+def test_the_same_constraint_twice():
+    found = da.diagnose(M(2, mass=1.0, holonomic=lambda q: [q @ q - 1, 2 * (q @ q) - 2]), q=[1, 0], v=[0, 0])
+    assert found.redundant == (2,)
+    assert not found.singular_pose
+    assert not found.healthy
+    assert "constraint 2 follows from the others; remove it" in str(found)
+
+
+def linkage(q):
+    x1, y1, x2, y2, x3, y3 = q
+    return [
+        x1**2 + y1**2 - 1, (x2 - 1) ** 2 + y2**2 - 1, (x3 - 2) ** 2 + y3**2 - 1,
+        (x2 - x1) ** 2 + (y2 - y1) ** 2 - 1, (x3 - x1) ** 2 + (y3 - y1) ** 2 - 4, (x3 - x2) ** 2 + (y3 - y2) ** 2 - 1,
+    ]  # fmt: skip
+
+
+def test_a_parallelogram_linkage_is_redundant_all_along():
+    a = 1.1
+    q = np.array([np.cos(a), np.sin(a), 1 + np.cos(a), np.sin(a), 2 + np.cos(a), np.sin(a)])
+    found = da.diagnose(M(6, mass=1.0, holonomic=linkage), q=q, v=np.zeros(6))
+    assert found.redundant
+    assert not found.singular_pose
+    assert found.degrees_of_freedom == 1
+
+
+def test_a_singular_pose_is_told_from_redundancy():
+    crank = M(3, mass=1.0, holonomic=lambda q: [q[0] ** 2 + q[1] ** 2 - 1, (q[0] - q[2]) ** 2 + q[1] ** 2 - 1])
+    found = da.diagnose(crank, q=[0.0, 1.0, 0.0], v=[0, 0, 0])
+    assert found.singular_pose
+    assert not found.redundant
+    well = da.diagnose(crank, q=[0.6, 0.8, 1.2], v=[0, 0, 0])
+    assert well.healthy
+    assert well.index == 3
+
+
+def test_nearly_dependent_constraints():
+    found = da.diagnose(M(3, mass=1.0, holonomic=lambda q: [q[0] + q[1], q[0] + (1 + 1e-6) * q[1]]), q=[0, 0, 1], v=[0, 0, 0])
+    assert found.nearly_dependent == (1, 2)
+
+
+def test_a_mass_of_zero_and_masses_far_apart():
+    light = M(("x", "y", "u", "w"), mass=[1.0, 1.0, 0.0, 0.0], dissipation=0.1,
+              holonomic=lambda q: [q[0] ** 2 + q[1] ** 2 - 1, (q[2] - q[0]) ** 2 + (q[3] - q[1]) ** 2 - 1])  # fmt: skip
+    found = da.diagnose(light, q=[1, 0, 2, 0], v=np.zeros(4))
+    assert set(found.massless) == {"u", "w"}
+    assert "murua-ggl-3" in found.methods
+    assert "rattle" not in found.methods
+    assert found.recommended.startswith("murua-ggl")
+    assert da.diagnose(M(2, mass=[1.0, 1e-9]), q=[0, 0], v=[0, 0]).conditioning["M"] == pytest.approx(1e9)
+
+
+def test_inconsistent_values_at_each_level():
+    pendulum = da.catalog.double_pendulum()
+    off = da.diagnose(pendulum, q=[1, 0.1, 2, 0], v=[0, 0, 0, 0])
+    assert not off.consistent
+    assert any("position" in r for r in off.remarks)
+    fast = da.diagnose(pendulum, q=[1, 0, 2, 0], v=[1, 0, 0, 0])
+    assert [r for r in fast.remarks if "velocity" in r]
+    assert not [r for r in fast.remarks if "position" in r]
+    dae = pendulum.to_dae("index2")
+    assert da.diagnose(dae, y=[1, 0, 2, 0, 0, 0, 0, 0]).index == 2
+    assert not da.diagnose(dae, y=[1, 0, 2, 0, 1, 0, 0, 0]).consistent
+    for formulation, index in (("index3", 3), ("ggl", 2), ("index1", 1)):
+        assert da.diagnose(pendulum.to_dae(formulation), y=[1, 0, 2, 0, 0, 0, 0, 0]).index == index
+
+
+def test_refused():
+    with pytest.raises(da.MethodError, match="diagnose takes a system"):
+        da.diagnose(3)
+    with pytest.raises(da.InconsistentState, match="no default initial values"):
+        da.diagnose(M(1, mass=1.0))

@@ -1,0 +1,117 @@
+"""Linear DAEs: pencils with a known Weierstrass form, the examples of the notes, and solutions."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dalembert as da
+from dalembert.systems.linear_dae import gauss
+
+
+def pencil(rng, nu, finite, worst):
+    """A pencil of index nu with a given number of finite eigenvalues, transformed with conditions 10^worst."""
+    blocks = [nu, int(rng.integers(1, nu + 1))] if nu else []
+    k = sum(blocks)
+    N, at = np.zeros((k, k)), 0
+    for b in blocks:
+        N[at : at + b, at : at + b] = np.eye(b, k=1)
+        at += b
+    J, n = rng.normal(size=(finite, finite)), k + finite
+
+    def transformation():
+        left, right = (np.linalg.qr(rng.normal(size=(n, n)))[0] for _ in range(2))
+        return left @ np.diag(np.logspace(0, worst, n)) @ right
+
+    P, Q = transformation(), transformation()
+    E = P @ np.block([[N, np.zeros((k, finite))], [np.zeros((finite, k)), np.eye(finite)]]) @ Q
+    A = P @ np.block([[np.eye(k), np.zeros((k, finite))], [np.zeros((finite, k)), J]]) @ Q
+    return E, A, J
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 100_000), st.integers(0, 5), st.integers(1, 4), st.floats(0, 2))
+def test_index_and_spectrum_come_back(seed, nu, finite, worst):
+    E, A, J = pencil(np.random.default_rng(seed), nu, finite, worst)
+    dae = da.LinearDAE(E, A)
+    assert dae.is_regular
+    assert dae.index == nu
+    assert dae.degrees_of_freedom == finite
+    found, known = np.sort_complex(dae.finite_eigenvalues()), np.sort_complex(np.linalg.eigvals(J))
+    np.testing.assert_allclose(found, known, atol=1e-4)
+    w = dae.weierstrass()
+    k = len(w.N)
+    scale = np.linalg.norm(w.P, 2) * np.linalg.norm(w.Q, 2)
+    left = np.block([[w.N, np.zeros((k, finite))], [np.zeros((finite, k)), np.eye(finite)]])
+    right = np.block([[np.eye(k), np.zeros((k, finite))], [np.zeros((finite, k)), w.J]])
+    np.testing.assert_allclose(w.P @ E @ w.Q, left, atol=1e-11 * scale * np.linalg.norm(E, 2))
+    np.testing.assert_allclose(w.P @ A @ w.Q, right, atol=1e-11 * scale * np.linalg.norm(A, 2))
+    assert not np.tril(w.N).any()
+    assert min(w.conditioning) >= 1
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 100_000), st.integers(0, 3), st.integers(1, 3))
+def test_the_exact_solution_satisfies_the_equation(seed, nu, finite):
+    rng = np.random.default_rng(seed)
+    E, A, _ = pencil(rng, nu, finite, 0.5)
+    w = rng.normal(size=(3, len(E)))
+    dae = da.LinearDAE(E, A, lambda t: [w[0, i] * np.sin(w[1, i] * t) + w[2, i] * t for i in range(len(E))])
+    x0 = dae.consistent(rng.normal(size=len(E)))
+    assert dae.check(x0) < 1e-9
+    d, t = 1e-4, 0.3
+    x = dae.exact(x0, [t - 2 * d, t - d, t, t + d, t + 2 * d])
+    rate = (x[0] - 8 * x[1] + 8 * x[3] - x[4]) / (12 * d)
+    scale = 1 + np.abs(E).max() * np.abs(rate).max() + np.abs(A).max() * np.abs(x).max()
+    np.testing.assert_allclose(E @ rate, A @ x[2] + dae.derivative(0, t), atol=1e-8 * scale)
+    times, states = dae.solve(x0, 0.3, 0.01)
+    np.testing.assert_allclose(states[-1], x[2], atol=1e-6 * (1 + np.abs(x).max()))
+    C, c = dae.constraints(times[-1])
+    np.testing.assert_allclose(C @ states[-1] + c, 0, atol=1e-7 * scale)
+    if nu:
+        matrix, g = dae.to_ode()
+        np.testing.assert_allclose(rate, matrix @ x[2] + g(t), atol=1e-5 * scale)
+
+
+def test_examples_of_the_notes():
+    one = da.LinearDAE([[1, 0], [0, 0]], [[0, 1], [0, 0]])
+    two = da.LinearDAE([[1, 0, 0], [-2, 0, 0], [0, -2, 0]], [[1, 0, 0], [0, 1, 0], [0, 0, 0]])
+    assert not one.is_regular
+    assert not two.is_regular
+    for dae in (one, two):
+        with pytest.raises(da.ModelError, match=r"the pencil .* is singular"):
+            _ = dae.index
+    nilpotent = da.LinearDAE([[0, 1, 3], [0, 0, 2], [0, 0, 0]], np.eye(3))
+    assert nilpotent.index == 3
+    six = da.LinearDAE([[1, 1, 1], [1, 1, 1], [0, 0, 0]], [[2, 0, 1], [1, 1, 0], [1, 1, 1]], lambda t: [t, t**3, np.sin(t)])
+    assert six.index == 2
+    assert six.degrees_of_freedom == 0
+    assert [stage.rank for stage in six.reduction()] == [1, 2, 3]
+    np.testing.assert_allclose(six.exact(six.consistent([5, 5, 5]), [0.7])[0], six.consistent([0, 0, 0], 0.7), atol=1e-12)
+
+
+def test_gauss_of_example_5():
+    L, U, D = gauss([[0, 0, 1, 0], [0, 2, 0, 0], [0, 4, 2, 0]])
+    np.testing.assert_allclose(L @ np.array([[0, 0, 1, 0], [0, 2, 0, 0], [0, 4, 2, 0]]) @ U, D, atol=1e-14)
+    assert np.count_nonzero(D) == 2
+    assert abs(np.linalg.det(L)) > 0.1
+    assert abs(np.linalg.det(U)) > 0.1
+
+
+def test_bad_input():
+    for E, A, message in (
+        ([[1, 2]], [[1, 2]], "square"),
+        ([], [], "square"),
+        ([[np.nan]], [[1.0]], r"entry \(1, 1\) is nan"),
+        (np.eye(2), np.eye(3), "same shape"),
+        ("x", np.eye(1), "matrix of numbers"),
+    ):
+        with pytest.raises(da.ModelError, match=message):
+            da.LinearDAE(E, A)
+    with pytest.raises(da.ModelError, match="2 entries"):
+        da.LinearDAE(np.eye(2), np.eye(2), lambda t: [t])
+    dae = da.LinearDAE([[1, 0], [0, 0]], [[0, 1], [1, -1]])
+    with pytest.raises(da.InconsistentState, match="off the constraints"):
+        dae.exact([1.0, 0.0], [1.0])
+    with pytest.raises(da.InconsistentState, match="2 finite numbers"):
+        dae.consistent([1.0])
