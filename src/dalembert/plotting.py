@@ -114,7 +114,7 @@ def ledger(sol: Solution, ax: Any = None) -> Any:
 def energy_error(sol: Solution, ax: Any = None) -> Any:
     """Error of the energy, or of the power balance of a driven or damped system, on a logarithmic scale."""
     ax = _axes(ax)
-    driven = np.any(sol.supplied) or np.any(sol.dissipated)
+    driven = sol.driven
     values = np.cumsum(sol.power_balance) if driven else sol.energy[1:] - sol.energy[0]
     _magnitude(ax, sol.t[1:], values, "total")
     title, label = ("power balance, residuals added up", "|sum|") if driven else ("error of the energy", "|H - H(0)|")
@@ -190,4 +190,66 @@ def section(points: Any, x: tuple[str, int] = ("q", 0), y: tuple[str, int] = ("q
         ax.plot(data[x[0]][k, :, x[1]][keep], data[y[0]][k, :, y[1]][keep], ".", ms=1.5, mew=0, rasterized=True)
     ax.set(xlabel=f"{x[0]}[{x[1]}]", ylabel=f"{y[0]}[{y[1]}]", title=f"section, {data['q'].shape[1]} points an orbit")
     ax.set_aspect("equal")
+    return ax
+
+
+def comparison(runs: Any) -> Any:
+    """Energy errors and constraints of several runs of one system, side by side."""
+    import matplotlib.pyplot as plt
+
+    with plt.rc_context(_style()):
+        figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
+        for sol in runs:
+            error = np.cumsum(sol.power_balance) if sol.driven else sol.energy[1:] - sol.energy[0]
+            _magnitude(axes[0], sol.t[1:], error, str(sol.method))
+            for ax, level in zip(axes[1:], ("position", "velocity"), strict=True):
+                _magnitude(ax, sol.t, np.abs(sol.residual(level)).max(axis=1, initial=0.0), str(sol.method))
+        for ax, title, label in zip(
+            axes, ("energy", "position constraints", "velocity constraints"), ("error", "|g|", "|G v|"), strict=True
+        ):
+            ax.set(xlabel="time", ylabel=label, title=title)
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)))
+        figure.suptitle(f"{runs[0].system.name}, step {runs[0].step:g}")
+    return figure
+
+
+def convergence(curves: Any, ax: Any = None) -> Any:
+    """Errors over steps on logarithmic axes, one curve a method, its slope in the legend; `{name: (steps, errors)}`."""
+    ax = _axes(ax)
+    for name, (h, e) in curves.items():
+        keep = np.asarray(e) > 0
+        slope = np.polyfit(np.log(np.asarray(h)[keep]), np.log(np.asarray(e)[keep]), 1)[0] if keep.sum() > 1 else np.nan
+        ax.loglog(h, e, "o-", ms=3.5, label=f"{name}: {slope:.2f}")
+    ax.set(xlabel="step", ylabel="error", title="convergence (slopes in the legend)")
+    ax.legend(fontsize="x-small")
+    return ax
+
+
+def phase(sol: Solution, i: int = 0, ax: Any = None) -> Any:
+    """Phase portrait of one coordinate: momentum over position."""
+    ax, rows = _axes(ax), _thin(len(sol.t))
+    ax.plot(sol.q[rows, i], sol.p[rows, i], lw=0.8)
+    name = sol.system.coordinates[i]
+    ax.set(xlabel=name, ylabel=f"momentum of {name}", title="phase portrait")
+    return ax
+
+
+def multipliers(sol: Solution, ax: Any = None) -> Any:
+    """Multipliers over the times at which they live."""
+    ax, rows = _axes(ax), _thin(len(sol.t_lam))
+    for k in range(sol.lam.shape[1]):
+        ax.plot(sol.t_lam[rows], sol.lam[rows, k], label=f"{k + 1}")
+    ax.set(xlabel="time", ylabel="multiplier", title="multipliers")
+    if sol.lam.shape[1] > 1:
+        _legend(ax, 4)
+    return ax
+
+
+def steps(sol: Solution, ax: Any = None) -> Any:
+    """Step sizes of an adaptive run."""
+    ax, h = _axes(ax), np.diff(sol.t)
+    rows = _thin(len(h))
+    ax.semilogy(sol.t[1:][rows], h[rows], lw=0.8)
+    ax.set(xlabel="time", ylabel="step", title="step sizes")
     return ax

@@ -216,6 +216,15 @@ class Solution:
         """Energy dissipated in each interval, as the method counts it."""
         return self._work[:, 1]
 
+    @property
+    def driven(self) -> bool:
+        """Whether energy comes in or goes out: forces, inputs, dissipation, or a dependence on time."""
+        s = self.system
+        if s.kind == "port-hamiltonian":
+            return True
+        named = s.has("force") or s.nu or s.has("dissipation") or s.depends("potential", "t") or s.depends("hamiltonian", "t")
+        return bool(named or s.moving)
+
     @cached_property
     def power_balance(self) -> np.ndarray:
         """`H1 - H0 - supplied + dissipated` in each interval: zero to round-off for an energy-consistent method."""
@@ -355,8 +364,7 @@ class Solution:
         if s.kind == "port-hamiltonian":
             return self._port_summary()
         scale = max(float(np.abs(self.energy).max()), float(np.abs(self.kinetic).max()), 1e-300)
-        driven = s.has("force") or s.nu or s.has("dissipation") or s.depends("potential", "t") or s.depends("hamiltonian", "t")
-        driven = driven or s.moving
+        driven = self.driven
         lines = [
             f"{s.name} by {self.method}, t = {self.t[0]:g} .. {self.t[-1]:g}, step {self.step:g}",
             f"  steps                 {stats['steps']}, {len(self.t)} times kept",
@@ -484,6 +492,18 @@ class Solution:
         data.to_netcdf(temporary, engine="netcdf4")
         temporary.replace(path)
         return path
+
+    def report(self, path: str | Path) -> Path:
+        """One HTML file that opens offline: summary, interactive figures, and an animation linked to them."""
+        from dalembert.reporting import report
+
+        return report(self, path)
+
+    def animate(self, path: str | Path, *, fps: int = 30, seconds: float | None = None) -> Path:
+        """The motion as an animation, `.gif` or `.mp4`."""
+        from dalembert.reporting import animate
+
+        return animate(self, path, fps=fps, seconds=seconds)
 
     def plot(self, path: str | Path | None = None) -> Any:
         """Motion, energy and constraints in one matplotlib figure; written to `path` where one is given."""

@@ -1,0 +1,131 @@
+"""The experiments as pages: a figure of the data, the table, the verdict, and an index of all."""
+
+from __future__ import annotations
+
+import html
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import MethodError
+from dalembert.experiments.base import Result
+
+STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; color: #222; }
+table { border-collapse: collapse; margin: 1rem 0; }
+td, th { padding: .25rem .8rem; border-bottom: 1px solid #ddd; text-align: left; }
+.yes { color: #00734f; } .no { color: #b3400a; font-weight: 600; } img { max-width: 100%; }"""
+
+
+def figure(result: Result) -> Any:
+    """What the data of a result show: convergence where there are steps and errors, series over time, orbits in a section."""
+    import matplotlib.pyplot as plt
+
+    from dalembert.plotting import _style, convergence
+
+    groups = {k: v for k, v in result.data.items() if isinstance(v, dict)}
+    if "t" in result.data or "exponent" in result.data:
+        groups = {result.title: result.data, **groups}
+    orders: dict[str, tuple[Any, Any]] = {}
+    series: dict[str, list[tuple[str, Any, Any]]] = {}
+    orbits: dict[str, Any] = {}
+    for name, group in groups.items():
+        if "h" in group and "t" not in group:
+            for key, e in group.items():
+                if key != "h" and np.shape(e) == np.shape(group["h"]):
+                    orders[f"{name} {key}" if key != "error" else name] = (group["h"], e)
+        axis = "t" if "t" in group else "exponent" if "exponent" in group else None
+        if np.ndim(group.get("x", 0)) == 2 and "vz" in group:
+            orbits[name] = group
+        elif axis:
+            t = np.asarray(group[axis])
+            for key, y in group.items():
+                y = np.asarray(y) if not isinstance(y, (str, float)) else np.zeros(0)
+                if key != axis and y.ndim == 1 and y.dtype.kind == "f" and len(y) in (len(t), len(t) - 1):
+                    series.setdefault(key, []).append((name, t[len(t) - len(y) :], y))
+    panels = bool(orders) + min(3, len(series)) + len(orbits)
+    if not panels:
+        return None
+    with plt.rc_context(_style()):
+        columns = min(panels, 2)
+        rows = -(-panels // columns)
+        drawn, axes = plt.subplots(rows, columns, figsize=(5.4 * columns, 3.7 * rows), layout="constrained", squeeze=False)
+        free = iter(axes.ravel())
+        if orders:
+            convergence(orders, next(free))
+        for key, curves in list(series.items())[:3]:
+            ax = next(free)
+            spread = np.concatenate([np.abs(y[np.isfinite(y)]) for *_, y in curves])
+            small = spread[spread > 0]
+            for name, t, y in curves:
+                step = max(1, len(t) // 3000)
+                ax.plot(t[::step], y[::step], lw=0.9, label=name)
+            if (small.size and small.max() > 1e4 * np.median(small)) or key in (
+                "violation",
+                "residual",
+                "distance",
+                "position",
+                "velocity",
+            ):
+                ax.set_yscale("log")
+            ax.set(xlabel="time" if "exponent" not in result.data else "exponent of the mass", ylabel=key, title=key)
+            ax.legend(fontsize="x-small")
+        for name, group in orbits.items():
+            ax = next(free)
+            for x, z, vz in zip(group["x"], group["z"], group["vz"], strict=True):
+                keep = x > 0
+                ax.plot(z[keep], vz[keep], ".", ms=1.2, mew=0, rasterized=True)
+            ax.set(xlabel="z", ylabel="z'", title=name)
+        for ax in free:
+            ax.set_axis_off()
+        drawn.suptitle(f"{result.id}: {result.title}")
+    return drawn
+
+
+def _slug(id: str) -> str:
+    return id.replace("/", "-").replace("..", "-")
+
+
+def write(results: list[Result], directory: str | Path) -> Path:
+    """One page a result, and an index with all verdicts; returns the index."""
+    import matplotlib.pyplot as plt
+
+    folder = Path(directory)
+    if folder.exists() and not folder.is_dir():
+        raise MethodError(f"{str(folder)!r} is a file; give a directory")
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for result in results:
+        name, picture = _slug(result.id), figure(result)
+        if picture is not None:
+            picture.savefig(folder / f"{name}.png", dpi=110)
+            plt.close(picture)
+        cells = "".join(
+            f"<tr><td>{html.escape(r.what)}</td><td>{html.escape(r.ours)}</td><td>{html.escape(r.wanted)}</td>"
+            f"<td>{html.escape(r.source)}</td><td class={'yes' if r.holds else 'no'}>{'holds' if r.holds else 'fails'}</td></tr>"
+            for r in result.rows
+        )
+        notes = "".join(f"<p>{html.escape(n)}</p>" for n in result.notes)
+        image = f"<img src='{name}.png' alt='{html.escape(result.title)}'>" if picture is not None else ""
+        verdict = f"<span class={'yes' if result.verdict else 'no'}>{'reproduced' if result.verdict else 'not reproduced'}</span>"
+        body = (
+            f"<p><a href='index.html'>all experiments</a></p><h1>{html.escape(result.title)}</h1><p>{html.escape(result.source)}"
+            f"{', shortened' if result.quick else ''}: {verdict}</p>{image}<table><tr><th>claim</th><th>ours</th><th>wanted</th>"
+            f"<th>source</th><th></th></tr>{cells}</table>{notes}"
+        )
+        (folder / f"{name}.html").write_text(_page(result.title, body), encoding="utf-8")
+        (folder / f"{name}.txt").write_text(str(result) + "\n", encoding="utf-8")
+        rows.append(
+            f"<tr><td><a href='{name}.html'>{html.escape(result.id)}</a></td><td>{html.escape(result.title)}</td>"
+            f"<td>{html.escape(result.source)}</td><td>{verdict}</td><td>{result.seconds:.1f} s</td></tr>"
+        )
+    good = sum(r.verdict for r in results)
+    body = f"<h1>Experiments of the literature</h1><p>{good} of {len(results)} reproduced.</p><table>{''.join(rows)}</table>"
+    index = folder / "index.html"
+    index.write_text(_page("Experiments", body), encoding="utf-8")
+    return index
+
+
+def _page(title: str, body: str) -> str:
+    head = f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{html.escape(title)}</title><style>{STYLE}</style>"
+    return f"{head}<body>{body}</body></html>\n"

@@ -1,0 +1,118 @@
+"""The report in a real browser, and animations."""
+
+import json
+import re
+import shutil
+import subprocess
+
+import numpy as np
+import pytest
+
+import dalembert as da
+
+BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+
+# runs inside the page: play moves the mechanism, slider and cursor agree, nothing is loaded from elsewhere
+DRIVER = """<script>
+window.problems = [];
+window.addEventListener("error", e => window.problems.push(String(e.message)));
+const pause = ms => new Promise(done => setTimeout(done, ms));
+window.addEventListener("load", async () => {
+  const out = { figures: document.querySelectorAll(".figure .main-svg").length > 0, names: dalembert.names.length };
+  const canvas = document.getElementById("mechanism"), shot = () => canvas.toDataURL();
+  const first = shot();
+  document.getElementById("speed").value = "0.25";
+  document.getElementById("play").click();
+  await pause(1500);
+  out.moved = dalembert.frame > 0;
+  out.redrawn = shot() !== first;
+  document.getElementById("play").click();
+  const slider = document.getElementById("time");
+  slider.value = Math.floor(slider.max / 2);
+  slider.dispatchEvent(new Event("input"));
+  await pause(1200);
+  out.frame = dalembert.frame;
+  out.half = Math.floor(slider.max / 2);
+  out.time = dalembert.time();
+  out.cursors = dalembert.names.map(id => document.getElementById(id).layout.shapes[0].x0);
+  out.clock = document.getElementById("clock").textContent;
+  out.foreign = performance.getEntriesByType("resource").map(r => r.name).filter(n => !n.startsWith("data:") &&
+  !n.startsWith("blob:")); out.problems = window.problems;
+  const box = document.createElement("pre");
+  box.id = "verdict";
+  box.textContent = JSON.stringify(out);
+  document.body.appendChild(box);
+});
+</script>"""
+
+
+def solutions():
+    yield da.simulate(da.catalog.double_pendulum(), "rattle", t_end=3.0, step=0.01)
+    yield da.simulate(da.catalog.spherical_pendulum(), "energy-momentum", t_end=2.0, step=0.01)
+    yield da.simulate(da.catalog.mass_spring_damper(), "discrete-gradient", t_end=2.0, step=0.01, u=lambda t: [np.sin(t)])
+
+
+@pytest.mark.parametrize("k", range(3))
+def test_report_in_a_browser(tmp_path, k):
+    sol = list(solutions())[k]
+    path = sol.report(tmp_path / "run.html")
+    text = path.read_text()
+    assert str(sol.system.name) in text
+    plain = re.sub(r"<script>.*?</script>", "", text, flags=re.S)
+    assert "http" not in plain
+    if BROWSER is None:
+        pytest.skip("no browser here")
+    driven = tmp_path / "driven.html"
+    driven.write_text(text.replace("</head>", DRIVER + "</head>"))
+    command = [
+        BROWSER,
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--virtual-time-budget=9000",
+        "--dump-dom",
+        driven.as_uri(),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    found = re.search(r'<pre id="verdict">(.*?)</pre>', done.stdout, flags=re.S)
+    assert found, done.stderr[-2000:]
+    out = json.loads(found.group(1).replace("&gt;", ">").replace("&lt;", "<").replace("&amp;", "&"))
+    assert out["figures"]
+    assert out["moved"]
+    assert out["redrawn"]
+    assert out["frame"] == out["half"]
+    assert all(abs(x - out["time"]) < 1e-9 for x in out["cursors"])
+    assert out["problems"] == []
+    assert out["foreign"] == []
+
+
+def test_animation(tmp_path):
+    sol = da.simulate(da.catalog.double_pendulum(), "rattle", t_end=1.0, step=0.01)
+    path = sol.animate(tmp_path / "run.gif", fps=10)
+    assert path.read_bytes()[:3] == b"GIF"
+    assert path.stat().st_size > 10_000
+    with pytest.raises(da.MethodError, match=r"\.gif or \.mp4"):
+        sol.animate(tmp_path / "run.avi")
+    with pytest.raises(da.MethodError, match=r"ends in \.html"):
+        sol.report(tmp_path / "run.pdf")
+
+
+def test_other_plots(tmp_path):
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+
+    from dalembert import plotting
+
+    sol = da.simulate(da.catalog.double_pendulum(), "rattle", t_end=1.0, step=0.01)
+    adaptive = da.simulate(da.catalog.double_pendulum(), "lobatto-pair-3", t_end=1.0, step=0.01, adaptive=True)
+    axes = [plotting.phase(sol), plotting.multipliers(sol), plotting.steps(adaptive), plotting.energy(sol)]
+    axes.append(plotting.convergence({"a": ([0.1, 0.05], [1e-2, 2.5e-3])}))
+    for i, ax in enumerate(axes):
+        assert ax.get_xlabel()
+        assert ax.get_ylabel()
+        ax.figure.savefig(tmp_path / f"{i}.png")
+        plt.close(ax.figure)
+    assert "2.00" in axes[-1].get_legend().get_texts()[0].get_text()
+    plt.close(plotting.comparison([sol]))
