@@ -222,8 +222,17 @@ def convergence(curves: Any, ax: Any = None) -> Any:
         slope = np.polyfit(np.log(np.asarray(h)[keep]), np.log(np.asarray(e)[keep]), 1)[0] if keep.sum() > 1 else np.nan
         ax.loglog(h, e, "o-", ms=3.5, label=f"{name}: {slope:.2f}")
     ax.set(xlabel="step", ylabel="error", title="convergence (slopes in the legend)")
-    ax.legend(fontsize="x-small")
+    crowded(ax)
     return ax
+
+
+def crowded(ax: Any) -> None:
+    """A legend inside the axes where it is short, below them where it is long."""
+    count = len(ax.get_legend_handles_labels()[0])
+    if count > 4:
+        ax.legend(fontsize="x-small", ncols=2 if count < 9 else 3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+    elif count:
+        ax.legend(fontsize="x-small")
 
 
 def phase(sol: Solution, i: int = 0, ax: Any = None) -> Any:

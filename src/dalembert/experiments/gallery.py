@@ -21,7 +21,7 @@ def figure(result: Result) -> Any:
     """What the data of a result show: convergence where there are steps and errors, series over time, orbits in a section."""
     import matplotlib.pyplot as plt
 
-    from dalembert.plotting import _style, convergence
+    from dalembert.plotting import _magnitude, _style, convergence, crowded
 
     groups = {k: v for k, v in result.data.items() if isinstance(v, dict)}
     if "t" in result.data or "exponent" in result.data:
@@ -57,19 +57,15 @@ def figure(result: Result) -> Any:
             ax = next(free)
             spread = np.concatenate([np.abs(y[np.isfinite(y)]) for *_, y in curves])
             small = spread[spread > 0]
+            wide = bool(small.size) and float(small.max()) > 1e4 * float(np.median(small))
             for name, t, y in curves:
                 step = max(1, len(t) // 3000)
-                ax.plot(t[::step], y[::step], lw=0.9, label=name)
-            if (small.size and small.max() > 1e4 * np.median(small)) or key in (
-                "violation",
-                "residual",
-                "distance",
-                "position",
-                "velocity",
-            ):
-                ax.set_yscale("log")
+                if wide or key in ("violation", "residual", "distance", "position", "velocity", "error"):
+                    _magnitude(ax, t, y, name)
+                else:
+                    ax.plot(t[::step], y[::step], lw=0.9, label=name)
             ax.set(xlabel="time" if "exponent" not in result.data else "exponent of the mass", ylabel=key, title=key)
-            ax.legend(fontsize="x-small")
+            crowded(ax)
         for name, group in orbits.items():
             ax = next(free)
             for x, z, vz in zip(group["x"], group["z"], group["vz"], strict=True):
