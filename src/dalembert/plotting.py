@@ -262,3 +262,13 @@ def steps(sol: Solution, ax: Any = None) -> Any:
     ax.semilogy(sol.t[1:][rows], h[rows], lw=0.8)
     ax.set(xlabel="time", ylabel="step", title="step sizes")
     return ax
+
+
+def work_precision(curves: Any, ax: Any = None) -> Any:
+    """Error over seconds of run time on logarithmic axes, one curve a method; `{name: (seconds, errors)}`."""
+    ax = _axes(ax)
+    for name, (seconds, errors) in curves.items():
+        ax.loglog(seconds, errors, "o-", ms=3.5, label=name)
+    ax.set(xlabel="run time, s", ylabel="error", title="work and precision")
+    crowded(ax)
+    return ax

@@ -77,6 +77,10 @@ class Solution:
     # ---- motion -----------------------------------------------------------------------------------------
 
     def _numeric(self, role: str, **more: Any) -> np.ndarray:
+        missing = {"port-hamiltonian": ("kinetic", "potential", "momentum", "velocity")}
+        missing["dae"] = (*missing["port-hamiltonian"], "energy")
+        if role in missing.get(self.system.kind, ()):
+            raise MethodError(f"a {self.system.kind} system has no {role} of its own")
         return self.system.numeric(role, self._par, **{**self._at, **more})
 
     @property

@@ -156,3 +156,25 @@ def test_rank_of_E_that_changes_is_told_with_its_time():
         da.simulate(system, "discrete-gradient", t_end=3.0, step=0.01)
     assert caught.value.solution.t[-1] > 1.0
     assert np.abs(caught.value.solution.power_balance).max() < 1e-12
+
+
+def test_consistent_values_events_and_sections():
+    start = da.consistent(da.catalog.linear_port_example(), x=[1.0, 0.0])
+    np.testing.assert_allclose(start.x, [1.0, -1.0])
+    sol = da.simulate(da.catalog.linear_port_example(), "discrete-gradient", **start, t_end=1.0, step=0.1)
+    assert np.abs(sol.x.sum(axis=1)).max() < 1e-13
+    chain = da.catalog.mass_spring_damper(2)
+    sol = da.simulate(chain, "discrete-gradient", t_end=5.0, step=0.01, events=lambda x: x[0])
+    assert np.abs(sol.events["event 1"].q[:, 0]).max() < 1e-15
+    section = da.poincare(chain, lambda x: x[0], 5, method="discrete-gradient", step=0.01)
+    assert np.abs(section.q[:, 0]).max() < 1e-15
+
+
+def test_what_a_port_hamiltonian_system_does_not_have():
+    sol = da.simulate(oscillator(), "discrete-gradient", t_end=0.5, step=0.05)
+    for name in ("kinetic", "potential", "p"):
+        with pytest.raises(da.MethodError, match="of its own"):
+            getattr(sol, name)
+    with pytest.raises(da.MethodError, match="use ErrorControl"):
+        da.simulate(oscillator(), "discrete-gradient", t_end=0.5, step=0.05, adaptive="reversible")
+    assert da.simulate(oscillator(), "discrete-gradient", t_end=0.5, step=0.05, adaptive=True).t[-1] == 0.5

@@ -287,8 +287,10 @@ class Reversible(Control):
     scale: Callable[..., Any] | None = field(default=None)
 
     def bind(self, system: Any, method: Any, par: np.ndarray) -> Callable[[Walk], None]:
-        if system.kind == "dae":
-            raise MethodError("the reversible controller needs positions and velocities; use ErrorControl for an IndexTwoDAE")
+        if system.kind not in ("mechanical", "hamiltonian"):
+            raise MethodError(
+                f"the reversible controller needs positions and velocities; use ErrorControl for a {system.kind} system"
+            )
         if not method.symmetric:
             raise MethodError(f"{method} is not symmetric: a reversible controller has nothing to keep; use ErrorControl")
         sigma = self._scale(system)

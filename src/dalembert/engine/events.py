@@ -94,8 +94,8 @@ class Watch:
         s = self.system
         values = []
         for event in self.events:
-            value = scalar(event.name, s._trace(event.name, event.function, ("q", "v", "p", "y", "z", "t")))
-            if s.kind != "dae":
+            value = scalar(event.name, s._trace(event.name, event.function, ("q", "v", "p", "x", "y", "z", "t")))
+            if s.kind not in ("dae", "port-hamiltonian"):
                 if s.momenta == "v":
                     value = ca.substitute(value, s.p, s.expression("mass") @ s.v)
                 else:
@@ -202,7 +202,7 @@ class Watch:
 
 def hits_of(system: Any, par: np.ndarray, t: np.ndarray, q: np.ndarray, second: np.ndarray) -> Hits:
     """Crossings with velocities and momenta both."""
-    if system.kind == "dae":
+    if system.kind in ("dae", "port-hamiltonian"):
         return Hits(t, q, second, second)
     if not len(t):
         return Hits(t, q, second, second)

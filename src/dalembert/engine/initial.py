@@ -42,9 +42,18 @@ class Consistent:
         return self.v
 
     def __iter__(self) -> Iterator[np.ndarray]:
+        if self.momenta == "x":
+            return iter((self.q,))
         return iter((self.y, self.z) if self.momenta == "z" else (self.q, getattr(self, self.momenta), self.lam))
 
+    @property
+    def x(self) -> np.ndarray:
+        """The state of a port-Hamiltonian system."""
+        return self.q
+
     def keys(self) -> tuple[str, ...]:
+        if self.momenta == "x":
+            return ("x",)
         return ("y", "z") if self.momenta == "z" else ("q", self.momenta)
 
     def __getitem__(self, key: str) -> np.ndarray:
@@ -415,6 +424,7 @@ def consistent(
     q: Any = None,
     v: Any = None,
     p: Any = None,
+    x: Any = None,
     y: Any = None,
     z: Any = None,
     t0: float = 0.0,
@@ -426,6 +436,7 @@ def consistent(
 
     Positions are projected to `g(q, t0) = 0` along `M^-1 G^T` (nearest in the norm of the kinetic energy), velocities to
     `G v + g_t = 0` (and `A v + a = 0`) in the same way, and the multipliers follow from the acceleration level. For a
+    port-Hamiltonian system the algebraic states follow from the algebraic equations (index 1); for a
     semi-explicit system `y` is projected to the nearest values on all levels, and `z` follows from the one that defines it.
 
     >>> start = da.consistent(system, q=[0.9, 0.1], v=[0.0, 1.0])
@@ -443,6 +454,12 @@ def consistent(
         if start is None:
             raise InconsistentState(f"{system.name!r} has no default initial values: give y=...")
         return _consistent_dae(system, vector(system, "q", start), z, t0, par, inputs)
+    if system.kind == "port-hamiltonian":
+        start = x if x is not None else q if q is not None else system.initial.get("q")
+        if start is None:
+            raise InconsistentState(f"{system.name!r} has no default initial values: give x=...")
+        state = system.consistent_state(vector(system, "q", start), t0, par, inputs)  # type: ignore[attr-defined]
+        return Consistent(state, np.zeros(0), np.zeros(0), np.zeros(0), "x")
     q, second = choose(system, q, v, p, par)
     check_functions(system, {**arguments(system, q, second, t0, par), "u": inputs}, par)
     check_mass(system, q, par)

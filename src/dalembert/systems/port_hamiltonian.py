@@ -423,6 +423,22 @@ class PortHamiltonian(System):
 
         return of_system(self, x, t)
 
+    def consistent_state(self, x: np.ndarray, t: float, par: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """The same differential states, and algebraic ones that satisfy the algebraic equations, where these define them."""
+        E = np.asarray(self._functions["E"](x, [], [], t, u, par).full())
+        U, S, Vt = np.linalg.svd(E)
+        rank = int((1e-12 * max(S[0], 1e-300) < S).sum())
+        left, free = U[:, rank:], Vt[rank:].T
+        right = self.role("right")
+        f = ca.Function("f", [self.q, self.t, self.u, self.par], [right, ca.jacobian(right, self.q)])
+        for _ in range(30 if rank < self.n else 0):
+            value, slope = (np.asarray(m.full()) for m in f(x, t, u, par))
+            change = np.linalg.lstsq(left.T @ slope @ free, left.T @ value[:, 0], rcond=1e-10)[0]
+            x = x - free @ change
+            if np.abs(change).max() <= 1e-15 * max(1.0, float(np.abs(x).max())):
+                break
+        return x
+
     def explain(self, x: np.ndarray, t: float, par: np.ndarray, u: np.ndarray) -> None:
         """Raise what may have made a step fail: functions that are not finite, a rank of E that has changed."""
         for role in ("E", "J", "R", "hamiltonian", "z", "gradient"):
