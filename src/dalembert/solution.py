@@ -77,7 +77,7 @@ class Solution:
     # ---- motion -----------------------------------------------------------------------------------------
 
     def _numeric(self, role: str, **more: Any) -> np.ndarray:
-        missing = {"port-hamiltonian": ("kinetic", "potential", "momentum", "velocity")}
+        missing: dict[str, tuple[str, ...]] = {"port-hamiltonian": ("kinetic", "potential", "momentum", "velocity")}
         missing["dae"] = (*missing["port-hamiltonian"], "energy")
         if role in missing.get(self.system.kind, ()):
             raise MethodError(f"a {self.system.kind} system has no {role} of its own")
