@@ -70,7 +70,7 @@ def staged() -> list[list[str]]:
 
     reference = final("radau-iia-5", 64)
     for row in da.list_methods():
-        if not hasattr(row.method(), "stages") or "mechanical" not in row.treats:
+        if not hasattr(row.method(), "stages") or "mechanical" not in row.treats or not row.index:
             continue
         for s in range(row.method.fewest, 5):
             method = row.method(stages=s)
@@ -92,9 +92,8 @@ def table(head: list[str], rows: list[list[str]]) -> str:
 
 
 def main() -> None:
-    methods = [
-        m for m in (row.method() for row in da.list_methods()) if not hasattr(m, "stages") and not hasattr(m, "base") and m.index
-    ]
+    methods = [row.method() for row in da.list_methods()]
+    methods = [m for m in methods if not hasattr(m, "stages") and not hasattr(m, "base") and m.index and not m.external]
     methods += [da.methods.EnergyMomentum(gradient=g) for g in ("gonzalez", "mean-value", "itoh-abe")]
     systems = [da.catalog.double_pendulum(), da.catalog.four_particles(), da.catalog.four_particles_damped()]
     order_rows, kept_rows = [], []
