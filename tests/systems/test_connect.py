@@ -64,6 +64,23 @@ def test_kinematic_coupling_of_two_mechanical_systems_against_one():
     np.testing.assert_allclose(left.energy, right.energy, atol=1e-12)
 
 
+def test_constraints_of_joined_mechanisms_are_kept():
+    """Two pendulums in the wind, joined by a gyrator: g at round-off, the balance too, and the motion of one system by hand."""
+    a = da.catalog.windy_pendulum()
+    whole = da.connect({"a": a, "b": a}, [da.Feedback("a.u1", "b.u1", 0.7)])
+    sol = da.simulate(whole, "discrete-gradient", t_end=3.0, step=0.01)
+    assert np.abs(sol.residual("position")).max() < 1e-13
+    assert np.abs(sol.power_balance).max() < 1e-13
+    assert np.abs(sol.x[:, :2] - sol.x[:, 5:7]).max() > 1e-3
+    hand = da.Mechanical(
+        4, mass=1.0, potential=lambda q: 9.81 * (q[1] + q[3]), dissipation=0.1,
+        holonomic=lambda q: [(q[0] ** 2 + q[1] ** 2 - 1) / 2, (q[2] ** 2 + q[3] ** 2 - 1) / 2],
+        force=lambda v: [0.7 * v[2], 0.0, -0.7 * v[0], 0.0],
+    )  # fmt: skip
+    one = da.simulate(hand, "energy-momentum", q=[1, 0, 1, 0], v=[0, 0, 0, 0], t_end=3.0, step=0.01)
+    np.testing.assert_allclose(sol.x[:, [0, 1, 5, 6]], one.q, atol=1e-9)
+
+
 def test_a_general_relation_is_the_coupling_it_says():
     a, b = oscillator(), oscillator(2.0, 3.0)
     couple = da.connect({"a": a, "b": b}, [da.Couple({"a.force": 1, "b.force": -1})])

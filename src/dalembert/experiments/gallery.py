@@ -45,7 +45,7 @@ def figure(result: Result) -> Any:
                     series.setdefault(key, []).append((name, t[len(t) - len(y) :], y))
     panels = bool(orders) + min(3, len(series)) + len(orbits)
     if not panels:
-        return None
+        return _claims(result)
     with plt.rc_context(_style()):
         columns = min(panels, 2)
         rows = -(-panels // columns)
@@ -75,6 +75,33 @@ def figure(result: Result) -> Any:
         for ax in free:
             ax.set_axis_off()
         drawn.suptitle(f"{result.id}: {result.title}")
+    return drawn
+
+
+def _claims(result: Result) -> Any:
+    """Our numbers beside their limits, where there are no series to draw."""
+    import matplotlib.pyplot as plt
+
+    from dalembert.plotting import COLOURS, _style
+
+    rows = []
+    for row in result.rows:
+        try:
+            rows.append((row.what, abs(float(row.ours)), abs(float(row.wanted.split("+-")[0].strip("<>= "))), row.holds))
+        except ValueError:
+            continue
+    if not rows:
+        return None
+    with plt.rc_context(_style()):
+        drawn, ax = plt.subplots(figsize=(8.5, 0.8 + 0.34 * len(rows)), layout="constrained")
+        for k, (_, ours, wanted, holds) in enumerate(rows):
+            ax.plot(max(ours, 1e-17), k, "o", color=COLOURS[0] if holds else COLOURS[1], label="ours" if k == 0 else None)
+            ax.plot(max(wanted, 1e-17), k, "|", ms=14, color="0.4", label="wanted or limit" if k == 0 else None)
+
+        ax.set_yticks(range(len(rows)), [what for what, *_ in rows], fontsize="x-small")
+        ax.set(xscale="log", xlabel="value", title=f"{result.id}: {result.title}")
+        ax.invert_yaxis()
+        ax.legend(fontsize="x-small")
     return drawn
 
 

@@ -73,6 +73,8 @@ def connect(systems: Mapping[str, PortHamiltonian], rules: Sequence[Any], name: 
     names: list[str] = []
     parameters: dict[str, Any] = {}
     start: list[Any] = []
+    constraints: list[Any] = []
+    where: tuple[list[int], list[int], list[int]] = ([], [], [])
     offset = p_offset = 0
     for key, s in systems.items():
         at = {"q": x[offset : offset + s.n], "t": t}
@@ -86,11 +88,11 @@ def connect(systems: Mapping[str, PortHamiltonian], rules: Sequence[Any], name: 
             raise ModelError(f"{key!r} has a feedback law of its own; join the system without it")
         for role in ("E", "R", "B", "P", "S", "N"):
             parts[role].append(value(role))
-        if s._constraint is None:
-            parts["J"].append(value("J"))
-        else:
-            whole = ca.Function("J", [s.q, s.t, s.par], [s.structure()])
-            parts["J"].append(whole(at["q"], t, own))
+        parts["J"].append(value("J"))
+        if s._constraint is not None:  # its blocks of J are left to the method, as they were
+            constraints.append(value("constraint"))
+            for mine, theirs in zip(where, s._constraint, strict=True):
+                mine += [offset + i for i in theirs]
         parts["z"].append(value("z"))
         parts["H"].append(value("hamiltonian"))
         parts["r"].append(value("r"))
@@ -128,6 +130,7 @@ def connect(systems: Mapping[str, PortHamiltonian], rules: Sequence[Any], name: 
     return PortHamiltonian.of_expressions(
         [*names, *(f"coupling{i}" for i in range(1, m + 1))], parameters, (x, t, u, par), matrices,
         sum(parts["H"][1:], parts["H"][0]), z, r=r, name=name, ports=[ports[i].replace(".", "_") for i in open_], initial=initial,
+        constraint=(ca.vertcat(*constraints), *where) if constraints else None,
     )  # fmt: skip
 
 
