@@ -245,3 +245,17 @@ def test_ddr_of_example_6():
         sol = da.simulate(system, method, t_end=1.0, step=h)
         np.testing.assert_allclose(sol.x[:, 0], x1, rtol=1e-14)
         np.testing.assert_allclose(sol.x[1:, 1], x2, rtol=1e-13)
+
+
+@pytest.mark.parametrize("method", [*EXACT, DiscreteGradient(gradient="mean-value")], ids=str)
+def test_power_balance_with_a_singular_E_of_the_state(method):
+    """E = diag(1 + x1^2, 1, 0): singular, and its invertible part turns with the state."""
+    system = da.PortHamiltonian(
+        3, hamiltonian=lambda x: x[0] ** 4 / 4 + np.cosh(x[1]), E=lambda x: [[1 + x[0] ** 2, 0, 0], [0, 1, 0], [0, 0, 0]],
+        J=[[0, 1, 1], [-1, 0, 0], [-1, 0, 0]], R=lambda x: [[0, 0, 0], [0, 0.1 * (1 + x[1] ** 2), 0], [0, 0, 1]], B=[[0], [1], [0]],
+        z=lambda x: [x[0] ** 3 / (1 + x[0] ** 2), np.sinh(x[1]), x[2]], initial={"x": [0.9, 0.2, -0.9**3 / 1.81]},
+    )  # fmt: skip
+    sol = da.simulate(system, method, t_end=3.0, step=0.02, u=lambda t: [np.sin(3 * t)])
+    assert np.abs(sol.power_balance).max() < 1e-13
+    fine = da.simulate(system, "gauss-4", t_end=3.0, step=0.01, u=lambda t: [np.sin(3 * t)])
+    assert np.abs(sol.x[-1] - fine.x[-1]).max() < 1e-3

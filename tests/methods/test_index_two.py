@@ -1,33 +1,11 @@
 """Index-2 systems: table 2.1 of Hilden 2009 row by row, SPARK and SRK, and mechanics in these forms."""
 
-from functools import cache
-
 import numpy as np
 import pytest
 
 import dalembert as da
 from conftest import driven_pendulum, order_of, polar_rod
-
-
-@cache
-def problem(number):
-    """Problems (2.23), in five parts, and (2.28) of Hilden 2009; exact solution y = (e^t, e^-2t), z = e^2t."""
-    options = {"g": lambda y: y[0] ** 2 * y[1] - 1, "initial": {"y": [1, 1], "z": [1]}}
-    if number == 28:
-        return da.IndexTwoDAE(
-            2, f=lambda y, z: [y[0] * y[1] ** 2 * z[0] ** 2, y[0] ** 2 * y[1] ** 2 - 3 * y[1] ** 2 * z[0]], **options
-        )
-    return da.IndexTwoDAE(
-        2,
-        parts=[
-            lambda y: [y[1] - 2 * y[0] ** 2 * y[1], -(y[0] ** 2)],
-            lambda y, z, t: [y[0] * y[1] ** 2 * z[0] ** 2, np.exp(-t) * z[0] - y[0]],
-            lambda y, z: [-(y[1] ** 2) * z[0], -3 * y[1] ** 2 * z[0]],
-            lambda y, z, t: [2 * y[0] * y[1] ** 2 - 2 * np.exp(-2 * t) * y[0] * y[1], z[0]],
-            lambda y, z: [2 * y[1] ** 2 * z[0] ** 2, y[0] ** 2 * y[1] ** 2],
-        ],
-        **options,
-    )
+from dalembert.experiments.index_two import COUNTS, problem
 
 
 def errors(number, method, counts):
@@ -43,17 +21,6 @@ TABLE = [  # family, stages, order in y (Hilden 2009, table 2.1)
     *(("lobatto-iiia", s, 2 * s - 2) for s in (2, 3, 4)),
     *(("lobatto-iiic", s, 2 * s - 2) for s in (2, 3, 4)),
 ]
-
-
-COUNTS = {
-    1: (256, 364, 512, 728),
-    2: (182, 256, 364, 512),
-    3: (64, 91, 128, 182),
-    4: (91, 128, 182, 256),
-    5: (24, 34, 48, 68),
-    6: (34, 40, 48, 58, 68),
-    7: (20, 24, 28, 34),
-}
 
 
 def slopes(number, method, counts):

@@ -339,7 +339,12 @@ def check_constraints(system: Any, at: Mapping[str, Any], par: np.ndarray, exact
     largest = np.full(system.nv, np.abs(at["v"]).max())
     moving = np.abs(system.numeric("rate", par, **at)[0])  # a system at rest on a moving constraint is measured by its motion
     allowed = tolerance * (size(at["v"]) + 1e-3 * size(largest) + moving) + 1e-300
-    _refuse(np.abs(rate), allowed, system.momenta, "G v", system.m, "velocity")
+    nearest = ""
+    if system.momenta == "v" and system.nv <= 12 and not (np.abs(rate) <= allowed).all():
+        M = system._functions["mass"](at["q"], np.zeros(system.nv), np.zeros(system.nv), 0.0, np.zeros(system.nu), par)
+        projected = _kkt(M, G, G, ca.densify(M @ at["v"]), -system.numeric("rate", par, **at)[0])[0]
+        nearest = f"the nearest velocity on the constraints is {np.array2string(projected, precision=6, separator=', ')}; "
+    _refuse(np.abs(rate), allowed, system.momenta, "G v", system.m, "velocity", nearest)
 
 
 def _check_dae(system: Any, at: Mapping[str, Any], par: np.ndarray) -> None:
@@ -371,7 +376,7 @@ def _check_dae(system: Any, at: Mapping[str, Any], par: np.ndarray) -> None:
         )
 
 
-def _refuse(residual: np.ndarray, allowed: np.ndarray, name: str, symbol: str, m: int, level: str) -> None:
+def _refuse(residual: np.ndarray, allowed: np.ndarray, name: str, symbol: str, m: int, level: str, nearest: str = "") -> None:
     bad = np.flatnonzero(~(residual <= allowed))
     if len(bad):
         worst = bad[np.argmax(residual[bad] / allowed[bad])]
@@ -379,7 +384,7 @@ def _refuse(residual: np.ndarray, allowed: np.ndarray, name: str, symbol: str, m
         raise InconsistentState(
             f"{name} violates constraint {worst + 1} of {m}{others} at the {level} level: "
             f"|{symbol}| = {residual[worst]:.1e} > {allowed[worst]:.0e}; "
-            f"start from da.consistent(system, q=..., {name if name != 'q' else 'v'}=...)"
+            f"{nearest}start from da.consistent(system, q=..., {name if name != 'q' else 'v'}=...)"
         )
 
 

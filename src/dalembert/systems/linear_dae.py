@@ -119,22 +119,25 @@ class LinearDAE:
         return np.asarray(vt[rank:].T)
 
     @cached_property
-    def _scaled(self) -> tuple[np.ndarray, np.ndarray]:
-        """Both matrices with rows and columns of the pair at unit size: bad scaling is not bad structure."""
-        E, A = self.E.copy(), self.A.copy()
+    def _balanced(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Both matrices with rows and columns of the pair at unit size, and the factors of the columns.
+
+        Bad scaling is not bad structure: ranks are looked at in this form.
+        """
+        E, A, columns = self.E.copy(), self.A.copy(), np.ones(self.n)
         for _ in range(5):
-            rows = np.sqrt((E**2 + A**2).sum(axis=1))
-            rows[rows == 0] = 1.0
-            E, A = E / rows[:, None], A / rows[:, None]
-            columns = np.sqrt((E**2 + A**2).sum(axis=0))
-            columns[columns == 0] = 1.0
-            E, A = E / columns, A / columns
-        return E, A
+            r = np.sqrt((E**2 + A**2).sum(axis=1))
+            r[r == 0] = 1.0
+            E, A = E / r[:, None], A / r[:, None]
+            c = np.sqrt((E**2 + A**2).sum(axis=0))
+            c[c == 0] = 1.0
+            E, A, columns = E / c, A / c, columns / c
+        return E, A, columns
 
     @cached_property
     def _wong(self) -> tuple[np.ndarray, np.ndarray, int]:
         """Finite and infinite subspace of the scaled pencil, and the number of steps in which the second grew."""
-        E, A = self._scaled
+        E, A, _ = self._balanced
         V = np.eye(self.n)
         for _ in range(self.n + 1):
             new = self._preimage(A, self._range(E, V))
@@ -159,7 +162,7 @@ class LinearDAE:
 
     def singularity(self) -> str | None:
         """Why the pencil is not regular; None where it is."""
-        E, A = self._scaled
+        E, A, _ = self._balanced
         V, W, _ = self._wong
         if V.shape[1] + W.shape[1] != self.n:
             both = V.shape[1] + W.shape[1]
@@ -199,7 +202,7 @@ class LinearDAE:
         self._require_regular()
         V, W, _ = self._wong
         # back from the scaled pencil: rows and columns were divided, which changes the coordinates of V and W only
-        columns = self._scales[1]
+        columns = self._balanced[2]
         V, W = columns[:, None] * V, columns[:, None] * W
         V, W = (M / np.linalg.norm(M, axis=0) if M.size else M for M in (V, W))
         S = np.hstack([self.A @ W, self.E @ V])
@@ -215,20 +218,6 @@ class LinearDAE:
             P_bottom = P0[k:]
         P, Q = np.vstack([P_top, P_bottom]), np.hstack([W, V])
         return Weierstrass(P, Q, N, J, (float(np.linalg.cond(P)), float(np.linalg.cond(Q))))
-
-    @cached_property
-    def _scales(self) -> tuple[np.ndarray, np.ndarray]:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rows, columns = np.ones(self.n), np.ones(self.n)
-            E2, A2 = self.E.copy(), self.A.copy()
-            for _ in range(5):
-                r = np.sqrt((E2**2 + A2**2).sum(axis=1))
-                r[r == 0] = 1.0
-                E2, A2, rows = E2 / r[:, None], A2 / r[:, None], rows / r
-                c = np.sqrt((E2**2 + A2**2).sum(axis=0))
-                c[c == 0] = 1.0
-                E2, A2, columns = E2 / c, A2 / c, columns / c
-        return rows, columns
 
     def reduction(self) -> list[Stage]:
         """The Gauss-like reduction (sec. 2.3): differentiate the algebraic equations until `E` is invertible.
