@@ -252,7 +252,8 @@ def test_power_balance_with_a_singular_E_of_the_state(method):
     """E = diag(1 + x1^2, 1, 0): singular, and its invertible part turns with the state."""
     system = da.PortHamiltonian(
         3, hamiltonian=lambda x: x[0] ** 4 / 4 + np.cosh(x[1]), E=lambda x: [[1 + x[0] ** 2, 0, 0], [0, 1, 0], [0, 0, 0]],
-        J=[[0, 1, 1], [-1, 0, 0], [-1, 0, 0]], R=lambda x: [[0, 0, 0], [0, 0.1 * (1 + x[1] ** 2), 0], [0, 0, 1]], B=[[0], [1], [0]],
+        J=[[0, 1, 1], [-1, 0, 0], [-1, 0, 0]], R=lambda x: [[0, 0, 0], [0, 0.1 * (1 + x[1] ** 2), 0], [0, 0, 1]],
+        B=[[0], [1], [0]],
         z=lambda x: [x[0] ** 3 / (1 + x[0] ** 2), np.sinh(x[1]), x[2]], initial={"x": [0.9, 0.2, -0.9**3 / 1.81]},
     )  # fmt: skip
     sol = da.simulate(system, method, t_end=3.0, step=0.02, u=lambda t: [np.sin(3 * t)])
