@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from dalembert.experiments.daes import pendulum
-from dalembert.plotting import _style
+from dalembert.plotting import style
 from dalembert.reduced import Baumgarte, CoordinatePartition, Projection
 from dalembert.simulate import simulate
 
@@ -22,7 +22,7 @@ cases = {
     "coordinate partition": CoordinatePartition(integrator="RK45", rtol=1e-6, atol=1e-9),
     "index 3, rattle": "rattle",
 }
-with plt.rc_context(_style()):
+with style():
     figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
     for label, method in cases.items():
         sol = simulate(system, method, **start, t_end=50.0, step=0.05)

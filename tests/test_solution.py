@@ -211,7 +211,7 @@ def test_a_system_without_a_picture_plots_its_coordinates():
 
     system = da.Mechanical(("a", "b"), mass=1.0, potential=lambda q: np.dot(q, q), initial={"q": [1, 0], "v": [0, 1]})
     figure = da.simulate(system, "midpoint", t_end=1.0, step=0.1).plot()
-    assert [t.get_text() for t in figure.axes[0].get_legend().get_texts()] == ["a", "b"]
+    assert [t.get_text() for t in figure.axes[0].get_legend().get_texts()] == ["$a$", "$b$"]
     plt.close(figure)
 
 

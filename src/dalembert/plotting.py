@@ -1,229 +1,134 @@
-"""Pictures with matplotlib. Functions take `ax` and return it; nothing is shown unasked."""
+"""Pictures with matplotlib. Functions take `ax` and return it; nothing is shown unasked.
+
+Without `ax` a figure is made in the style sheet `dalembert.style`, which `plt.style.use("dalembert.style")` sets for figures of
+one's own. Labels are written for matplotlib's mathematics and for LaTeX (`text.usetex`) alike.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+
+from dalembert.systems import Picture
 
 if TYPE_CHECKING:
     from dalembert.solution import Solution
 
-# Okabe and Ito's colours, distinguishable with every kind of colour vision
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")
-STYLE: dict[str, Any] = {
-    "axes.grid": True,
-    "grid.alpha": 0.3,
-    "grid.linewidth": 0.6,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.titlesize": "medium",
-    "axes.titlelocation": "left",
-    "font.size": 9,
-    "legend.frameon": False,
-    "legend.fontsize": "small",
-    "lines.linewidth": 1.2,
-    "savefig.dpi": 160,
-    "figure.dpi": 110,
-}
+SHEET = "dalembert.style"
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")  # those of the style sheet
+GREEK = re.compile(
+    "alpha|beta|gamma|delta|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|upsilon|chi|psi|omega|"
+    "Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega"
+)
+SPOKEN = {"phi": r"\varphi", "epsilon": r"\varepsilon", "lam": r"\lambda", "eps": r"\varepsilon"}
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _style() -> Any:
-    from cycler import cycler
+def style() -> Any:
+    """A context in which figures get the style sheet."""
+    import matplotlib.pyplot as plt
 
-    return STYLE | {"axes.prop_cycle": cycler(color=COLOURS)}
+    return plt.style.context(SHEET)
+
+
+def styled(draw: F) -> F:
+    """Draw in the style sheet where no `ax` is given; with one, in the style of its figure."""
+    signature = inspect.signature(draw)
+
+    @functools.wraps(draw)
+    def inner(*arguments: Any, **options: Any) -> Any:
+        if signature.bind(*arguments, **options).arguments.get("ax") is not None:
+            return draw(*arguments, **options)
+        with style():
+            return draw(*arguments, **options)
+
+    return inner  # type: ignore[return-value]
 
 
 def _axes(ax: Any, projection: str | None = None) -> Any:
     import matplotlib.pyplot as plt
 
-    if ax is not None:
-        return ax
-    with plt.rc_context(_style()):
-        return plt.figure(layout="constrained").add_subplot(projection=projection)
+    return plt.figure().add_subplot(projection=projection) if ax is None else ax
 
 
-def _thin(n: int, most: int = 4000) -> Any:
-    """Rows to draw: a line of a million points looks no better than one of a few thousand."""
-    return slice(None) if n <= most else np.unique(np.linspace(0, n - 1, most).astype(int))
+# ---- labels -----------------------------------------------------------------------------------------------
 
 
-def motion(sol: Solution, ax: Any = None) -> Any:
-    """Where the system goes: trails and first and last position of its picture, or coordinates over time."""
-    system = sol.system
-    if system.picture is None:
-        ax = _axes(ax)
-        rows = _thin(len(sol.t))
-        for i, name in enumerate(system.coordinates[:8]):
-            ax.plot(sol.t[rows], sol.q[rows, i], label=name)
-        ax.set(xlabel="time", ylabel="coordinates", title="motion")
-        ax.legend(ncols=2)
-        return ax
-    rows = _thin(len(sol.t))
-    points = system.numeric("points", sol._par, q=sol.q[rows], t=sol.t[rows])
-    ax = _axes(ax, "3d" if points.shape[2] == 3 else None)
-    for colour, i in zip(_cycle(), system.picture.trails, strict=False):
-        ax.plot(*points[:, i].T, color=colour, lw=0.7, alpha=0.55)
-    for when, alpha in ((0, 0.25), (-1, 1.0)):
-        for a, b in system.picture.links:
-            ax.plot(*points[when, [a, b]].T, color="0.25", lw=1.6, alpha=alpha, solid_capstyle="round")
-        bodies = list(system.picture.masses)
-        ax.plot(*points[when, bodies].T, ls="", marker="o", ms=6, color="0.15", alpha=alpha)
-    ax.set(xlabel="x", ylabel="y", title=f"motion, start (faint) and t = {sol.t[-1]:g}")
-    if points.shape[2] == 3:
-        ax.set_zlabel("z")
-        spread = np.ptp(points.reshape(-1, 3), axis=0)
-        ax.set_box_aspect(np.maximum(spread, 0.15 * spread.max() + 1e-12))
-    else:
-        ax.set_aspect("equal", adjustable="datalim")
+def symbol(name: str) -> str:
+    """A name as mathematics: `x1` is $x_1$, `theta` a Greek letter, `v_x1` is $v_{x_1}$; words stay words."""
+    found = re.fullmatch(r"([A-Za-z]+?)_?(\d*)(?:_([A-Za-z]\w*))?", name)
+    if not found:
+        return rf"$\mathrm{{{_escape(name)}}}$"
+    head, number, tail = found.groups()
+    if head in SPOKEN or GREEK.fullmatch(head):
+        head = SPOKEN.get(head, "\\" + head)
+    elif len(head) > 2 or (len(head) == 2 and not tail and not number):
+        return f"{head} {number}".strip() if not tail else f"{head} {tail}"
+    below = ",".join(x for x in (number, symbol(tail).strip("$") if tail else "") if x)
+    if tail and not re.fullmatch(r"[A-Za-z]\w?\d*", tail):
+        below = rf"\mathrm{{{_escape(tail)}}}"
+    return f"${head}_{{{below}}}$" if below else f"${head}$"
+
+
+def _escape(text: str) -> str:
+    return text.replace("_", r"\_").replace(" ", r"\ ")
+
+
+def _plain(text: str) -> str:
+    """A name in running text, safe for LaTeX where that is switched on."""
+    import matplotlib as mpl
+
+    return text.replace("_", r"\_").replace("%", r"\%") if mpl.rcParams["text.usetex"] else text
+
+
+def _label(sol: Any, text: str, unit: str) -> str:
+    """An axis label with its unit, where the system states one."""
+    picture = getattr(sol.system, "picture", None)
+    known = picture.units.get(unit) if picture is not None else None
+    return f"{text} ({known})" if known else text
+
+
+def _time(sol: Any) -> str:
+    return _label(sol, "time $t$", "time")
+
+
+def _titled(sol: Any) -> str:
+    return _plain(f"{sol.system.name}, {sol.method}, step {sol.step:g}")
+
+
+def _finish(ax: Any, x: str, y: str, title: str) -> Any:
+    ax.set(xlabel=x, ylabel=y)
+    ax.set_title(title, loc="left")
+    for axis in (ax.xaxis, ax.yaxis):
+        if axis.get_scale() == "log":
+            _decades(ax, axis)
     return ax
+
+
+def _decades(ax: Any, axis: Any) -> None:
+    """At least two decades on a logarithmic axis that spans less, and no labels between decades."""
+    from matplotlib.ticker import NullFormatter
+
+    which = "x" if axis is ax.xaxis else "y"
+    low, high = np.log10(getattr(ax, f"get_{which}lim")())
+    if which == "y" and high - low < 2:
+        middle = (low + high) / 2
+        getattr(ax, f"set_{which}lim")(10 ** (middle - 1), 10 ** (middle + 1))
+        high = low + 2
+    if high - low >= 1:
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _legend(ax: Any, columns: int) -> None:
     """A legend above the axes, at the right, where it hides no curve."""
-    ax.legend(ncols=columns, loc="lower right", bbox_to_anchor=(1.0, 0.98), borderaxespad=0.0)
-
-
-def _cycle() -> Any:
-    while True:
-        yield from COLOURS
-
-
-def energy(sol: Solution, ax: Any = None) -> Any:
-    """Kinetic, potential and total energy over time."""
-    ax, rows = _axes(ax), _thin(len(sol.t))
-    for name, label in (("kinetic", "kinetic"), ("potential", "potential"), ("energy", "total")):
-        ax.plot(sol.t[rows], getattr(sol, name)[rows], label=label)
-    ax.set(xlabel="time", ylabel="energy", title="energy")
-    _legend(ax, 3)
-    return ax
-
-
-def ledger(sol: Solution, ax: Any = None) -> Any:
-    """The energy ledger over time: stored, dissipated, and supplied at each port, added up from the start."""
-    ax, book = _axes(ax), sol.ledger()
-    ports = [key for key in book if key.startswith("port ")] or ["supplied"]
-    rows = _thin(len(sol.t) - 1)
-    for key in ("stored", "dissipated", *ports[:5]):
-        ax.plot(sol.t[1:][rows], np.cumsum(book[key])[rows], label=key)
-    ax.set(xlabel="time", ylabel="energy", title="energy ledger")
-    _legend(ax, 3)
-    return ax
-
-
-def energy_error(sol: Solution, ax: Any = None) -> Any:
-    """Error of the energy, or of the power balance of a driven or damped system, on a logarithmic scale."""
-    ax = _axes(ax)
-    driven = sol.driven
-    values = np.cumsum(sol.power_balance) if driven else sol.energy[1:] - sol.energy[0]
-    _magnitude(ax, sol.t[1:], values, "total")
-    title, label = ("power balance, residuals added up", "|sum|") if driven else ("error of the energy", "|H - H(0)|")
-    ax.set(xlabel="time", ylabel=label, title=title)
-    return ax
-
-
-def constraints(sol: Solution, ax: Any = None) -> Any:
-    """Largest residual of the constraints at position and velocity level, on a logarithmic scale."""
-    ax = _axes(ax)
-    for level, symbol in (("position", "|g|"), ("velocity", "|G v|")):
-        residual = np.abs(sol.residual(level)).max(axis=1, initial=0.0)
-        _magnitude(ax, sol.t, residual, f"{level}, {symbol}")
-    ax.set(xlabel="time", ylabel="largest residual", title="constraints")
-    _legend(ax, 2)
-    return ax
-
-
-def _magnitude(ax: Any, t: np.ndarray, values: np.ndarray, label: str) -> None:
-    """|values| on a log axis, as the largest in each of some 500 intervals; exact zeros are drawn at 1e-17."""
-    values = np.maximum(np.abs(values), 1e-17)
-    bins = max(1, len(t) // 500)
-    if bins > 1:
-        cut = len(t) // bins * bins
-        t, values = t[:cut:bins], values[:cut].reshape(-1, bins).max(axis=1)
-    ax.plot(t, values, label=label, lw=0.9)
-    ax.set_yscale("log")
-
-
-def overview(sol: Solution) -> Any:
-    """Motion, energy, its error, and constraints in one figure; the title says method and step."""
-    import matplotlib.pyplot as plt
-
-    if sol.system.kind == "dae":
-        with plt.rc_context(_style()):
-            figure = plt.figure(figsize=(10, 4), layout="constrained")
-            motion(sol, figure.add_subplot(1, 2, 1))
-            constraints(sol, figure.add_subplot(1, 2, 2))
-            figure.suptitle(f"{sol.system.name}, {sol.method}, step {sol.step:g}")
-        return figure
-    if sol.system.kind == "port-hamiltonian":
-        with plt.rc_context(_style()):
-            figure = plt.figure(figsize=(10, 6.0), layout="constrained")
-            grid = figure.add_gridspec(2, 2, width_ratios=(1.15, 1))
-            motion(sol, figure.add_subplot(grid[:, 0]))
-            ledger(sol, figure.add_subplot(grid[0, 1]))
-            energy_error(sol, figure.add_subplot(grid[1, 1]))
-            figure.suptitle(f"{sol.system.name}, {sol.method}, step {sol.step:g}")
-        return figure
-    space = sol.system.picture is not None and sol.system._functions["points"].size2_out(0) == 3
-    with plt.rc_context(_style()):
-        figure = plt.figure(figsize=(10, 6.4), layout="constrained")
-        grid = figure.add_gridspec(3 if sol.system.m else 2, 2, width_ratios=(1.15, 1))
-        motion(sol, figure.add_subplot(grid[:, 0], projection="3d" if space else None))
-        energy(sol, figure.add_subplot(grid[0, 1]))
-        energy_error(sol, figure.add_subplot(grid[1, 1]))
-        if sol.system.m:
-            constraints(sol, figure.add_subplot(grid[2, 1]))
-        figure.suptitle(f"{sol.system.name}, {sol.method}, step {sol.step:g}")
-    return figure
-
-
-def section(points: Any, x: tuple[str, int] = ("q", 0), y: tuple[str, int] = ("q", 1), ax: Any = None, where: Any = None) -> Any:
-    """A Poincare section in the plane of two quantities, `("q", 2)` and `("v", 2)` say, one colour an orbit.
-
-    `where` is a function of `q` with coordinates first that says which points to draw.
-    """
-    ax = _axes(ax)
-    several = points.q.ndim == 3
-    data = {name: getattr(points, name) if several else getattr(points, name)[None] for name in ("q", "v", "p")}
-    for k in range(len(data["q"])):
-        keep = slice(None) if where is None else np.asarray(where(data["q"][k].T), dtype=bool)
-        ax.plot(data[x[0]][k, :, x[1]][keep], data[y[0]][k, :, y[1]][keep], ".", ms=1.5, mew=0, rasterized=True)
-    ax.set(xlabel=f"{x[0]}[{x[1]}]", ylabel=f"{y[0]}[{y[1]}]", title=f"section, {data['q'].shape[1]} points an orbit")
-    ax.set_aspect("equal")
-    return ax
-
-
-def comparison(runs: Any) -> Any:
-    """Energy errors and constraints of several runs of one system, side by side."""
-    import matplotlib.pyplot as plt
-
-    with plt.rc_context(_style()):
-        figure, axes = plt.subplots(1, 3, figsize=(12, 3.8), layout="constrained")
-        for sol in runs:
-            error = np.cumsum(sol.power_balance) if sol.driven else sol.energy[1:] - sol.energy[0]
-            _magnitude(axes[0], sol.t[1:], error, str(sol.method))
-            for ax, level in zip(axes[1:], ("position", "velocity"), strict=True):
-                _magnitude(ax, sol.t, np.abs(sol.residual(level)).max(axis=1, initial=0.0), str(sol.method))
-        for ax, title, label in zip(
-            axes, ("energy", "position constraints", "velocity constraints"), ("error", "|g|", "|G v|"), strict=True
-        ):
-            ax.set(xlabel="time", ylabel=label, title=title)
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)))
-        figure.suptitle(f"{runs[0].system.name}, step {runs[0].step:g}")
-    return figure
-
-
-def convergence(curves: Any, ax: Any = None) -> Any:
-    """Errors over steps on logarithmic axes, one curve a method, its slope in the legend; `{name: (steps, errors)}`."""
-    ax = _axes(ax)
-    for name, (h, e) in curves.items():
-        keep = np.asarray(e) > 0
-        slope = np.polyfit(np.log(np.asarray(h)[keep]), np.log(np.asarray(e)[keep]), 1)[0] if keep.sum() > 1 else np.nan
-        ax.loglog(h, e, "o-", ms=3.5, label=f"{name}: {slope:.2f}")
-    ax.set(xlabel="step", ylabel="error", title="convergence (slopes in the legend)")
-    crowded(ax)
-    return ax
+    count = len(ax.get_legend_handles_labels()[0])
+    if count:
+        ax.legend(ncols=min(columns, count), loc="lower right", bbox_to_anchor=(1.0, 0.98), borderaxespad=0.0, handlelength=1.4)
 
 
 def crowded(ax: Any) -> None:
@@ -235,40 +140,298 @@ def crowded(ax: Any) -> None:
         ax.legend(fontsize="x-small")
 
 
-def phase(sol: Solution, i: int = 0, ax: Any = None) -> Any:
-    """Phase portrait of one coordinate: momentum over position."""
+def _thin(n: int, most: int = 4000) -> Any:
+    """Rows to draw: a line of a million points looks no better than one of a few thousand."""
+    return slice(None) if n <= most else np.unique(np.linspace(0, n - 1, most).astype(int))
+
+
+def magnitude(ax: Any, t: np.ndarray, values: np.ndarray, label: str) -> None:
+    """|values| on a log axis, as the largest in each of some 500 intervals; exact zeros are drawn at 1e-17."""
+    values = np.maximum(np.abs(values), 1e-17)
+    bins = max(1, len(t) // 500)
+    if bins > 1:
+        cut = len(t) // bins * bins
+        t, values = t[:cut:bins], values[:cut].reshape(-1, bins).max(axis=1)
+    ax.plot(t, values, label=label, lw=0.9)
+    ax.set_yscale("log")
+
+
+# ---- one run ----------------------------------------------------------------------------------------------
+
+
+@styled
+def motion(sol: Solution, ax: Any = None) -> Any:
+    """Where the system goes: trails and first and last position of its picture, or coordinates over time."""
+    if not sol.system.drawn:
+        return coordinates(sol, ax)
+    rows = _thin(len(sol.t))
+    points = sol.system.numeric("points", sol._par, q=sol.q[rows], t=sol.t[rows])
+    space = points.shape[2] == 3
+    ax = _axes(ax, "3d" if space else None)
+    picture = sol.system.picture or Picture()
+    for k, i in enumerate(picture.trails):
+        ax.plot(*points[:, i].T, color=COLOURS[k % len(COLOURS)], lw=0.7, alpha=0.6)
+    for when, alpha in ((0, 0.25), (-1, 1.0)):
+        _instant(ax, points[when], picture.parts(), alpha)
+    axis = [_label(sol, f"${a}$", "length") for a in "xyz"]
+    start, end = f"{sol.t[0]:g}", f"{sol.t[-1]:g}"
+    if space:
+        ax.set_zlabel(axis[2])
+        spread = np.ptp(points.reshape(-1, 3), axis=0)
+        ax.set_box_aspect(np.maximum(spread, 0.3 * spread.max() + 1e-12))
+        ax.tick_params(labelsize="x-small", pad=0)
+        for which in (ax.xaxis, ax.yaxis, ax.zaxis):
+            which.set_major_locator(_few())
+    else:
+        ax.set_aspect("equal", adjustable="datalim")
+    return _finish(ax, axis[0], axis[1], f"motion, $t = {start}$ (faint) and ${end}$")
+
+
+def _few() -> Any:
+    from matplotlib.ticker import MaxNLocator
+
+    return MaxNLocator(5)
+
+
+def _body(ax: Any, ring: np.ndarray, alpha: float) -> Any:
+    look = {"facecolor": "0.55", "edgecolor": "0.2", "linewidth": 0.9, "alpha": 0.45 * alpha}
+    if ring.shape[1] == 2:
+        from matplotlib.patches import Polygon
+
+        return ax.add_patch(Polygon(ring, closed=True, **look))
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+    return ax.add_collection3d(Poly3DCollection([ring], **look))
+
+
+def frames(figure: Any, points: np.ndarray, parts: Any) -> tuple[Any, Callable[[int], None]]:
+    """Axes that hold a whole motion, and a function that draws one instant of it: trails so far, bodies, links and masses."""
+    space = points.shape[2] == 3
+    ax = figure.add_subplot(projection="3d" if space else None)
+    every = points.reshape(-1, points.shape[2])
+    middle, half = (every.min(axis=0) + every.max(axis=0)) / 2, max(float(np.ptp(every, axis=0).max()) / 2, 1e-9) * 1.15
+    for which, m in zip("xyz", middle, strict=False):
+        getattr(ax, f"set_{which}lim")(m - half, m + half)
+    ax.set_aspect("equal")
+    drawn: list[Any] = []
+
+    def draw(f: int) -> None:
+        for artist in drawn:
+            artist.remove()
+        drawn.clear()
+        for k, i in enumerate(parts["trails"]):
+            drawn.extend(ax.plot(*points[: f + 1, i].T, color=COLOURS[k % len(COLOURS)], lw=0.8, alpha=0.6))
+        drawn.extend(_instant(ax, points[f], parts, 1.0))
+
+    return ax, draw
+
+
+def _instant(ax: Any, points: np.ndarray, parts: Any, alpha: float) -> list[Any]:
+    """Bodies, links and masses at one time."""
+    out = [_body(ax, points[list(ring)], alpha) for ring in parts["bodies"]]
+    for link in parts["links"]:
+        out += ax.plot(*points[list(link)].T, color="0.25", lw=1.6, alpha=alpha, solid_capstyle="round")
+    out += ax.plot(*points[list(parts["masses"])].T, ls="", marker="o", ms=5.5, color="0.15", mew=0, alpha=alpha)
+    return out
+
+
+@styled
+def coordinates(sol: Solution, ax: Any = None, most: int = 8) -> Any:
+    """The first coordinates over time."""
     ax, rows = _axes(ax), _thin(len(sol.t))
-    ax.plot(sol.q[rows, i], sol.p[rows, i], lw=0.8)
-    name = sol.system.coordinates[i]
-    ax.set(xlabel=name, ylabel=f"momentum of {name}", title="phase portrait")
+    for i, name in enumerate(sol.system.coordinates[:most]):
+        ax.plot(sol.t[rows], sol.q[rows, i], label=_label(sol, symbol(name), name))
+    more = f", the first {most} of {sol.system.n}" if sol.system.n > most else ""
+    _finish(ax, _time(sol), "coordinates", f"motion{more}")
+    _legend(ax, 4)
     return ax
 
 
+@styled
+def energy(sol: Solution, ax: Any = None) -> Any:
+    """Kinetic, potential and total energy over time."""
+    ax, rows = _axes(ax), _thin(len(sol.t))
+    parts: tuple[tuple[str, str], ...] = (("kinetic", "kinetic"), ("potential", "potential"), ("energy", "total"))
+    for name, label in parts if sol.system.kind != "port-hamiltonian" else parts[2:]:
+        ax.plot(sol.t[rows], getattr(sol, name)[rows], label=label)
+    _finish(ax, _time(sol), _label(sol, "energy", "energy"), "energy")
+    _legend(ax, 3)
+    return ax
+
+
+@styled
+def ledger(sol: Solution, ax: Any = None) -> Any:
+    """The energy ledger over time: stored, dissipated, and supplied at each port, added up from the start."""
+    ax, book = _axes(ax), sol.ledger()
+    ports = [key for key in book if key.startswith("port ")] or ["supplied"]
+    rows = _thin(len(sol.t) - 1)
+    for key in ("stored", "dissipated", *ports[:5]):
+        ax.plot(sol.t[1:][rows], np.cumsum(book[key])[rows], label=_plain(key.removeprefix("port ")))
+    _finish(ax, _time(sol), _label(sol, "energy since the start", "energy"), "energy ledger")
+    _legend(ax, 4)
+    return ax
+
+
+@styled
+def energy_error(sol: Solution, ax: Any = None) -> Any:
+    """Error of the energy, or of the power balance of a driven or damped system, on a logarithmic scale."""
+    ax = _axes(ax)
+    values, title, label = _balance(sol)
+    magnitude(ax, sol.t[1:], values, "total")
+    return _finish(ax, _time(sol), _label(sol, label, "energy"), title)
+
+
+def _balance(sol: Solution) -> tuple[np.ndarray, str, str]:
+    if sol.driven:
+        return np.cumsum(sol.power_balance), "power balance, residuals added up", "|sum|"
+    return sol.energy[1:] - sol.energy[0], "error of the energy", "$|H - H_0|$"
+
+
+LEVELS = {"position": r"$\|g\|_\infty$", "velocity": r"$\|G v\|_\infty$", "acceleration": r"$\|(G v)'\|_\infty$"}
+
+
+@styled
+def constraints(sol: Solution, ax: Any = None, levels: tuple[str, ...] = ("position", "velocity")) -> Any:
+    """Largest residual of the constraints at each level, on a logarithmic scale."""
+    ax = _axes(ax)
+    for level in levels:
+        residual = np.abs(sol.residual(level))
+        if residual.shape[1]:
+            magnitude(ax, sol.t, residual.max(axis=1), f"{level}, {LEVELS[level]}")
+    _finish(ax, _time(sol), "largest residual", "constraints")
+    _legend(ax, 2)
+    return ax
+
+
+@styled
+def phase(sol: Solution, i: int = 0, ax: Any = None) -> Any:
+    """Phase portrait of one coordinate: momentum over position."""
+    ax, rows = _axes(ax), _thin(len(sol.t), 20_000)
+    ax.plot(sol.q[rows, i], sol.p[rows, i], lw=0.8)
+    name = sol.system.coordinates[i]
+    unit = name if sol.system.picture is not None and name in sol.system.picture.units else "length"
+    return _finish(ax, _label(sol, symbol(name), unit), f"momentum of {symbol(name)}", "phase portrait")
+
+
+@styled
 def multipliers(sol: Solution, ax: Any = None) -> Any:
     """Multipliers over the times at which they live."""
     ax, rows = _axes(ax), _thin(len(sol.t_lam))
     for k in range(sol.lam.shape[1]):
-        ax.plot(sol.t_lam[rows], sol.lam[rows, k], label=f"{k + 1}")
-    ax.set(xlabel="time", ylabel="multiplier", title="multipliers")
+        ax.plot(sol.t_lam[rows], sol.lam[rows, k], label=rf"$\lambda_{{{k + 1}}}$")
+    _finish(ax, _time(sol), r"multipliers $\lambda$", "multipliers")
     if sol.lam.shape[1] > 1:
-        _legend(ax, 4)
+        _legend(ax, 6)
     return ax
 
 
+@styled
 def steps(sol: Solution, ax: Any = None) -> Any:
-    """Step sizes of an adaptive run."""
-    ax, h = _axes(ax), np.diff(sol.t)
+    """Step sizes of a run, and how often a step was refused; the last two, cut to end at `t_end`, are left out."""
+    ax, h = _axes(ax), np.diff(sol.t)[:-2]
     rows = _thin(len(h))
-    ax.semilogy(sol.t[1:][rows], h[rows], lw=0.8)
-    ax.set(xlabel="time", ylabel="step", title="step sizes")
+    ax.semilogy(sol.t[1:-2][rows], h[rows], lw=0.9)
+    refused = sol.stats.get("rejected")
+    count = f"{sol.stats['steps']} steps" + (f", {refused} refused" if refused is not None else "")
+    return _finish(ax, _time(sol), _label(sol, "step $h$", "time"), count)
+
+
+def overview(sol: Solution) -> Any:
+    """Motion, energy, its error, and constraints in one figure; the title says method and step."""
+    import matplotlib.pyplot as plt
+
+    kind = sol.system.kind
+    right: list[Any] = [energy, energy_error]
+    if kind in ("dae", "port-hamiltonian"):
+        right = [constraints] if kind == "dae" else [ledger, energy_error]
+    if kind in ("mechanical", "hamiltonian") and sol.system.m:
+        right = [*right, constraints]
+    space = sol.system.drawn and sol.system._functions["points"].size2_out(0) == 3
+    with style():
+        figure = plt.figure(figsize=(10, max(4.0, 2.15 * len(right))))
+        grid = figure.add_gridspec(len(right), 2, width_ratios=(1.15, 1))
+        motion(sol, figure.add_subplot(grid[:, 0], projection="3d" if space else None))
+        for i, draw in enumerate(right):
+            draw(sol, figure.add_subplot(grid[i, 1]))
+        figure.suptitle(_titled(sol))
+        if space:  # labels of the axes in space reach out of their box
+            figure.set_layout_engine("constrained", wspace=0.12)
+    return figure
+
+
+# ---- several runs -----------------------------------------------------------------------------------------
+
+
+@styled
+def section(points: Any, x: tuple[str, int] = ("q", 0), y: tuple[str, int] = ("q", 1), ax: Any = None, where: Any = None) -> Any:
+    """A Poincare section in the plane of two quantities, `("q", 2)` and `("v", 2)` say, one colour an orbit.
+
+    `where` is a function of `q` with coordinates first that says which points to draw.
+    """
+    ax = _axes(ax)
+    several = points.q.ndim == 3
+    data = {name: getattr(points, name) if several else getattr(points, name)[None] for name in ("q", "v", "p")}
+    for k in range(len(data["q"])):
+        keep = slice(None) if where is None else np.asarray(where(data["q"][k].T), dtype=bool)
+        ax.plot(data[x[0]][k, :, x[1]][keep], data[y[0]][k, :, y[1]][keep], ".", ms=2, mew=0, rasterized=True)
+    ax.set_aspect("equal")
+    across, up = (_quantity(points.coordinates, *which) for which in (x, y))
+    return _finish(ax, across, up, f"section, {data['q'].shape[1]} points an orbit")
+
+
+def _quantity(names: tuple[str, ...], kind: str, i: int) -> str:
+    """A coordinate, its rate, or its momentum."""
+    if i >= len(names):
+        return f"${kind}_{{{i + 1}}}$"
+    inner = symbol(names[i]).strip("$")
+    return {"q": f"${inner}$", "v": rf"$\dot{{{inner}}}$" if "_" not in inner else f"${inner}'$", "p": f"$p_{{{inner}}}$"}[kind]
+
+
+def comparison(runs: Any) -> Any:
+    """Energy errors and constraints of several runs of one system, side by side."""
+    import matplotlib.pyplot as plt
+
+    first = runs[0]
+    levels = [level for level in ("position", "velocity") if first.residual(level).shape[1]]
+    panels = (["energy"] if first.system.kind != "dae" else []) + levels
+    with style():
+        figure, grid = plt.subplots(1, len(panels), figsize=(4.0 * max(len(panels), 1.5), 3.8), squeeze=False)
+        for ax, panel in zip(grid[0], panels, strict=True):
+            for sol in runs:
+                if panel == "energy":
+                    magnitude(ax, sol.t[1:], _balance(sol)[0], _plain(str(sol.method)))
+                else:
+                    magnitude(ax, sol.t, np.abs(sol.residual(panel)).max(axis=1), _plain(str(sol.method)))
+            if panel == "energy":
+                _, title, label = _balance(first)
+                _finish(ax, _time(first), _label(first, label, "energy"), title)
+            else:
+                _finish(ax, _time(first), LEVELS[panel], f"{panel} constraints")
+        handles, labels = grid[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)))
+        figure.suptitle(_plain(f"{first.system.name}, step {first.step:g}"))
+    return figure
+
+
+@styled
+def convergence(curves: Any, ax: Any = None) -> Any:
+    """Errors over steps on logarithmic axes, one curve a method, its slope in the legend; `{name: (steps, errors)}`."""
+    ax = _axes(ax)
+    for name, (h, e) in curves.items():
+        keep = np.asarray(e) > 0
+        slope = np.polyfit(np.log(np.asarray(h)[keep]), np.log(np.asarray(e)[keep]), 1)[0] if keep.sum() > 1 else np.nan
+        ax.loglog(h, e, "o-", ms=3.5, label=f"{_plain(name)}: {slope:.2f}")
+    _finish(ax, "step $h$", "error", "convergence, slopes in the legend")
+    crowded(ax)
     return ax
 
 
+@styled
 def work_precision(curves: Any, ax: Any = None) -> Any:
     """Error over seconds of run time on logarithmic axes, one curve a method; `{name: (seconds, errors)}`."""
     ax = _axes(ax)
     for name, (seconds, errors) in curves.items():
-        ax.loglog(seconds, errors, "o-", ms=3.5, label=name)
-    ax.set(xlabel="run time, s", ylabel="error", title="work and precision")
+        ax.loglog(seconds, errors, "o-", ms=3.5, label=_plain(name))
+    _finish(ax, "run time (s)", "error", "work and precision")
     crowded(ax)
     return ax

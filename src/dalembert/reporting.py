@@ -10,14 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.engine.progress import Bar
 from dalembert.errors import MethodError
-from dalembert.plotting import COLOURS, _style
+from dalembert.plotting import COLOURS, _label, frames, style
+from dalembert.systems import Picture
 
 if TYPE_CHECKING:
     from dalembert.solution import Solution
 
 FRAMES = 900  # of an animation: fifteen seconds at sixty a second
 POINTS = 2000  # of a line in a figure
+BARS = 24  # coordinates drawn as bars
 
 
 def _thin(n: int, most: int) -> np.ndarray:
@@ -25,13 +28,14 @@ def _thin(n: int, most: int) -> np.ndarray:
 
 
 def _picture(sol: Solution, rows: np.ndarray) -> dict[str, Any]:
-    """Points, links, masses and trails of the system's picture; coordinates as bars where it has none."""
+    """Points and parts of the system's picture; coordinates as bars, each scaled to its largest value, where it has none."""
     system = sol.system
-    if system.picture is not None:
+    if system.drawn:
         points = system.numeric("points", sol._par, q=sol.q[rows], t=sol.t[rows])
-        drawn: dict[str, Any] = {"links": system.picture.links, "masses": system.picture.masses, "trails": system.picture.trails}
+        parts = {k: v for k, v in (system.picture or Picture()).parts().items() if k != "units"}
+        labels: list[Any] = []
     else:
-        q = sol.q[rows]
+        q = sol.q[rows][:, :BARS]
         scale = np.abs(q).max(axis=0)
         q = q / np.where(scale > 0, scale, 1.0)
         k, gap = q.shape[1], 2.0 / max(1, q.shape[1])
@@ -39,39 +43,75 @@ def _picture(sol: Solution, rows: np.ndarray) -> dict[str, Any]:
         for i in range(k):
             points[:, 2 * i : 2 * i + 2, 0] = gap * i
             points[:, 2 * i + 1, 1] = q[:, i]
-        drawn = {"links": [(2 * i, 2 * i + 1) for i in range(k)], "masses": [2 * i + 1 for i in range(k)], "trails": []}
-    return {"points": np.round(points, 6).tolist(), "dimension": points.shape[2], **drawn}
+        parts = {
+            "links": [(2 * i, 2 * i + 1) for i in range(k)],
+            "masses": [2 * i + 1 for i in range(k)],
+            "trails": [],
+            "bodies": [],
+        }
+        labels = [[2 * i, name] for i, name in enumerate(system.coordinates[:k])]
+    return {"points": np.round(points, 6).tolist(), "dimension": points.shape[2], "labels": labels, **parts}
 
 
 def _figures(sol: Solution) -> list[dict[str, Any]]:
     rows = _thin(len(sol.t), POINTS)
     t = sol.t[rows].tolist()
 
-    def log(values: np.ndarray) -> list[float]:
-        return [float(x) for x in np.maximum(np.abs(values), 1e-17)]
+    def figure(title: str, label: str, lines: list[tuple[str, np.ndarray]], log: bool = False) -> dict[str, Any]:
+        drawn = [(name, np.maximum(np.abs(y), 1e-17) if log else y) for name, y in lines]
+        return {"title": title, "label": label, "log": log, "t": t,
+                "lines": [{"name": name, "y": np.asarray(y)[rows].tolist()} for name, y in drawn]}  # fmt: skip
 
-    names = list(sol.system.coordinates)[:8]
-    out = [{"title": "motion", "label": "coordinates", "log": False, "t": t,
-            "lines": [{"name": n, "y": sol.q[rows, i].tolist()} for i, n in enumerate(names)]}]  # fmt: skip
-    if sol.system.kind != "dae":
-        energies = [("total", sol.energy)]
-        if sol.system.kind != "port-hamiltonian":
-            energies = [("kinetic", sol.kinetic), ("potential", sol.potential), *energies]
-        out.append({"title": "energy", "label": "energy", "log": False, "t": t,
-                    "lines": [{"name": n, "y": e[rows].tolist()} for n, e in energies]})  # fmt: skip
-        driven = sol.driven
-        error = np.concatenate([[0.0], np.cumsum(sol.power_balance)]) if driven else sol.energy - sol.energy[0]
-        title = "power balance, residuals added up" if driven else "error of the energy"
-        out.append({"title": title, "label": "|sum|" if driven else "|H - H(0)|", "log": True, "t": t,
-                    "lines": [{"name": "error", "y": log(error[rows])}]})  # fmt: skip
-    lines = []
-    for level in ("position", "velocity"):
-        residual = sol.residual(level)
-        if residual.shape[1]:
-            lines.append({"name": level, "y": log(np.abs(residual).max(axis=1)[rows])})
+    system, unit = sol.system, _label(sol, "energy", "energy")
+    names = system.coordinates[:8]
+    more = f", the first {len(names)} of {system.n}" if system.n > len(names) else ""
+    units = {i: _label(sol, name, name) for i, name in enumerate(names)}
+    out = [figure(f"coordinates{more}", "coordinates", [(units[i], sol.q[:, i]) for i in range(len(names))])]
+    if system.kind != "dae":
+        parts = [("kinetic", sol.kinetic), ("potential", sol.potential)] if system.kind != "port-hamiltonian" else []
+        out.append(figure("energy", unit, [*parts, ("total", sol.energy)]))
+        if sol.driven:
+            error = np.concatenate([[0.0], np.cumsum(sol.power_balance)])
+            book = sol.ledger()
+            ports = [key for key in book if key.startswith("port ")] or ["supplied"]
+            since = [
+                (key.removeprefix("port "), np.concatenate([[0.0], np.cumsum(book[key])]))
+                for key in ("stored", "dissipated", *ports[:5])
+            ]
+            out.append(figure("ledger, energy since the start", unit, since))
+            out.append(figure("power balance, residuals added up", _label(sol, "|sum|", "energy"), [("error", error)], log=True))
+        else:
+            out.append(
+                figure(
+                    "error of the energy",
+                    _label(sol, "|H \u2212 H(0)|", "energy"),
+                    [("error", sol.energy - sol.energy[0])],
+                    log=True,
+                )
+            )
+    levels = [(level, np.abs(sol.residual(level))) for level in ("position", "velocity")]
+    lines = [(level, residual.max(axis=1)) for level, residual in levels if residual.shape[1]]
     if lines:
-        out.append({"title": "constraints", "label": "largest residual", "log": True, "t": t, "lines": lines})
+        out.append(figure("constraints", "largest residual", lines, log=True))
     return out
+
+
+def _facts(sol: Solution) -> str:
+    """Parameters, initial values, what the method keeps and where it comes from, as rows of a table."""
+    from dalembert import __version__
+
+    def short(value: Any) -> str:
+        flat = np.asarray(value, dtype=float).ravel()
+        text = ", ".join(f"{x:.6g}" for x in flat[:12])
+        return text + (f", ... ({flat.size} in all)" if flat.size > 12 else "")
+
+    rows = [("system", repr(sol.system).strip("<>"))]
+    rows += [("parameters", ", ".join(f"{k} = {short(v)}" for k, v in sol.parameters.items()))] if sol.parameters else []
+    rows.append(("start", f"q = {short(sol.q[0])}" + (f"; v = {short(sol.v[0])}" if sol.v.shape[1] else "")))
+    rows.append(("method", f"{sol.method}: keeps {sol.method.keeps}" if sol.method.keeps else str(sol.method)))
+    rows += [("from", sol.method.source)] if sol.method.source else []
+    rows.append(("dalembert", __version__))
+    return "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(str(v))}</td></tr>" for k, v in rows)
 
 
 def report(sol: Solution, path: str | Path) -> Path:
@@ -86,11 +126,15 @@ def report(sol: Solution, path: str | Path) -> Path:
     except ImportError as error:
         raise MethodError("reports need plotly: pip install 'dalembert[report]'") from error
     rows = _thin(len(sol.t), FRAMES)
-    data = {"t": sol.t[rows].tolist(), "colours": list(COLOURS), **_picture(sol, rows), "figures": _figures(sol)}
+    known = sol.system.picture.units if sol.system.picture is not None else {}
+    data = {
+        "t": sol.t[rows].tolist(), "colours": list(COLOURS), "units": known, **_picture(sol, rows), "figures": _figures(sol),
+    }  # fmt: skip
     text = files("dalembert").joinpath("report.html").read_text(encoding="utf-8")
     fill = {
         "__TITLE__": html.escape(f"{sol.system.name}, {sol.method}"),
         "__SUMMARY__": html.escape(str(sol)),
+        "__FACTS__": _facts(sol),
         "__DATA__": json.dumps(data).replace("</", "<\\/"),
         "__PLOTLY__": get_plotlyjs(),
     }
@@ -100,8 +144,23 @@ def report(sol: Solution, path: str | Path) -> Path:
     return path
 
 
+def _video() -> None:
+    """Let matplotlib find ffmpeg: on the path, or that of the package imageio-ffmpeg."""
+    import matplotlib as mpl
+    from matplotlib import animation
+
+    if animation.writers.is_available("ffmpeg"):
+        return
+    try:
+        from imageio_ffmpeg import get_ffmpeg_exe
+
+        mpl.rcParams["animation.ffmpeg_path"] = get_ffmpeg_exe()
+    except (ImportError, RuntimeError) as error:
+        raise MethodError("an .mp4 needs ffmpeg: pip install 'dalembert[video]', or write a .gif") from error
+
+
 def animate(sol: Solution, path: str | Path, *, fps: int = 30, seconds: float | None = None) -> Path:
-    """Write the motion as `.gif` or (where ffmpeg is installed) `.mp4`, in real time unless `seconds` says otherwise."""
+    """Write the motion as `.gif` or `.mp4`, in real time unless `seconds` says how long it takes."""
     import matplotlib.pyplot as plt
     from matplotlib import animation
 
@@ -111,45 +170,41 @@ def animate(sol: Solution, path: str | Path, *, fps: int = 30, seconds: float | 
     kind = path.suffix.lower()
     if kind not in (".gif", ".mp4"):
         raise MethodError(f"an animation is a .gif or .mp4 file, not {path.name!r}")
-    if kind == ".mp4" and not animation.writers.is_available("ffmpeg"):
-        raise MethodError("an .mp4 needs ffmpeg, which is not installed here; write a .gif")
+    if not (np.isfinite(fps) and fps > 0) or (seconds is not None and not (np.isfinite(seconds) and seconds > 0)):
+        raise MethodError(f"fps and seconds must be positive numbers, not {fps!r} and {seconds!r}")
+    if kind == ".mp4":
+        _video()
     span = float(sol.t[-1] - sol.t[0]) if seconds is None else float(seconds)
-    count = int(np.clip(span * fps, 2, 600))
-    rows = _thin(len(sol.t), count)
+    rows = _even(sol.t, int(np.clip(round(span * fps), 2, FRAMES)))
     picture = _picture(sol, rows)
     points = np.asarray(picture["points"])
-    space = points.shape[2] == 3
-    low, high = points.reshape(-1, points.shape[2]).min(axis=0), points.reshape(-1, points.shape[2]).max(axis=0)
-    middle, half = (low + high) / 2, max(float((high - low).max()) / 2, 1e-9) * 1.15
-    with plt.rc_context(_style()):
-        figure = plt.figure(figsize=(5, 5), layout="constrained")
-        ax: Any = figure.add_subplot(projection="3d" if space else None)
-        setters = [ax.set_xlim, ax.set_ylim] + ([ax.set_zlim] if space else [])
-        for set_limits, m in zip(setters, middle, strict=True):
-            set_limits(m - half, m + half)
-        if not space:
-            ax.set_aspect("equal")
-        ax.set(xlabel="x", ylabel="y")
-        trails = [ax.plot(*points[:1, k].T, lw=0.8, alpha=0.6)[0] for k in picture["trails"]]
-        links = [ax.plot(*points[0, [a, b]].T, color="0.25", lw=2)[0] for a, b in picture["links"]]
-        bodies = ax.plot(*points[0, list(picture["masses"])].T, ls="", marker="o", color="0.1")[0]
+    with style():
+        figure = plt.figure(figsize=(5, 5), dpi=100)
+        ax, draw = frames(figure, points, picture)
+        for which in "xyz"[: points.shape[2]] if not picture["labels"] else "":
+            getattr(ax, f"set_{which}label")(_label(sol, which, "length"))
+        if picture["labels"]:
+            ax.set_xticks([points[0, k, 0] for k, _ in picture["labels"]], [name for _, name in picture["labels"]], rotation=45)
+            ax.set_ylabel("coordinates, each by its largest value")
 
-        def place(artist: Any, xyz: np.ndarray) -> None:
-            if space:
-                artist.set_data_3d(*xyz.T)
-            else:
-                artist.set_data(*xyz.T)
-
-        def update(f: int) -> list[Any]:
-            for line, k in zip(trails, picture["trails"], strict=True):
-                place(line, points[: f + 1, k])
-            for line, (a, b) in zip(links, picture["links"], strict=True):
-                place(line, points[f, [a, b]])
-            place(bodies, points[f, list(picture["masses"])])
-            ax.set_title(f"{sol.system.name}, t = {sol.t[rows[f]]:.2f}")
-            return [*trails, *links, bodies]
-
-        movie = animation.FuncAnimation(figure, update, frames=len(rows), blit=False)
-        movie.save(str(path), writer="pillow" if kind == ".gif" else "ffmpeg", fps=max(1, round(len(rows) / max(span, 1e-9))))
+        unit = known.units.get("time", "") if (known := sol.system.picture) is not None else ""
+        draw(len(rows) - 1)
+        ax.set_title(sol.system.name, loc="left")
+        figure.canvas.draw()
+        figure.set_layout_engine("none")  # found once, kept for all frames
+        writer = animation.writers["pillow" if kind == ".gif" else "ffmpeg"](fps=max(1, round(len(rows) / max(span, 1e-9))))
+        with Bar(None, len(rows), "drawing", "frames") as bar, writer.saving(figure, str(path), dpi=100):
+            for f in range(len(rows)):
+                draw(f)
+                ax.set_title(f"{sol.system.name}, t = {sol.t[rows[f]]:.2f} {unit}", loc="left")
+                writer.grab_frame()
+                bar.show(f + 1)
         plt.close(figure)
     return path
+
+
+def _even(t: np.ndarray, count: int) -> np.ndarray:
+    """Rows nearest to evenly spaced times: steps may vary, the clock of a film does not."""
+    wanted = np.linspace(t[0], t[-1], count)
+    right = np.clip(np.searchsorted(t, wanted), 1, len(t) - 1)
+    return np.where(wanted - t[right - 1] < t[right] - wanted, right - 1, right)

@@ -12,6 +12,7 @@ import numpy as np
 from dalembert.engine import driver, initial
 from dalembert.engine.events import Event, Watch, hits_of
 from dalembert.engine.machine import Memory
+from dalembert.engine.progress import Bar
 from dalembert.errors import DalembertError, MethodError, ModelError
 from dalembert.methods.base import find
 from dalembert.simulate import check_call, make_grid, make_rule, prepare, start, whole
@@ -29,6 +30,7 @@ class Section:
     v: np.ndarray
     p: np.ndarray
     energy: np.ndarray
+    coordinates: tuple[str, ...] = ()
     stats: dict[str, Any] = field(default_factory=dict)
 
     def __len__(self) -> int:
@@ -97,7 +99,7 @@ def poincare(
     inputs = initial.inputs_of(system, u, t0)
     engine = prepare(system, method)
     begun = time.perf_counter()
-    bar = driver._Progress(progress, n * len(starts))
+    bar = Bar(progress, n * len(starts), "sections", "points")
     orbits, steps = [], 0
     try:
         for k, (first, second) in enumerate(starts):
@@ -196,4 +198,4 @@ def _join(system: Any, par: np.ndarray, orbits: list[Any], single: bool) -> Sect
         ]
     )
     t, q, v, p, energy = (a[0] if single else a for a in [*parts, energy])
-    return Section(t, q, v, p, energy)
+    return Section(t, q, v, p, energy, system.coordinates)

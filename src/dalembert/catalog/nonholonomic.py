@@ -6,11 +6,21 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.systems import Mechanical, Picture
+from dalembert.systems import SI, Mechanical, Picture
 
 
 def rolling_disk(m: float = 1.0, J: float = 1.0, I: float = 1.0, R: float = 0.25) -> Mechanical:
     """A vertical disk that rolls on a plane without slipping (Hilden 2009, sec. 1.3.5); `rolling_disk_solution` is exact."""
+
+    def wheel(q: Any, R: Any) -> Any:
+        """The rim, the centre, and the point of contact."""
+        heading = (np.cos(q[2]), np.sin(q[2]))
+        rim = []
+        for k in range(24):
+            a = 2 * np.pi * k / 24 - q[3] - np.pi / 2
+            rim.append([q[0] + R * np.cos(a) * heading[0], q[1] + R * np.cos(a) * heading[1], R + R * np.sin(a)])
+        return [*rim, [q[0], q[1], R], [q[0], q[1], 0.0]]
+
     return Mechanical(
         ("x", "y", "phi", "theta"),
         mass=lambda m, J, I: [m, m, J, I],
@@ -19,13 +29,7 @@ def rolling_disk(m: float = 1.0, J: float = 1.0, I: float = 1.0, R: float = 0.25
         name="rolling disk",
         initial={"q": [0.0, 0.0, 0.0, 0.0], "v": [R, 0.0, 2.0, 1.0]},
         picture=Picture(
-            lambda q, R: [
-                [q[0] - R * np.cos(q[2]), q[1] - R * np.sin(q[2])],
-                [q[0] + R * np.cos(q[2]), q[1] + R * np.sin(q[2])],
-                [q[0], q[1]],
-            ],
-            links=((0, 1),),
-            trails=(2,),
+            wheel, links=((24, 0), (24, 12)), bodies=(range(24),), trails=(25, 0), units=SI | {"phi": "rad", "theta": "rad"}
         ),
     )
 
@@ -64,8 +68,13 @@ def chaplygin_sleigh(m: float = 1.0, a: float = 1.0, I: float = 1.0, g: float = 
         name="Chaplygin sleigh",
         initial={"q": [1.0, 0.0, 0.0], "v": [0.0, 0.0, 0.0]},
         picture=Picture(
-            lambda q, a: [[q[0], q[1]], [q[0] + a * np.cos(q[2]), q[1] + a * np.sin(q[2])]],
-            links=((0, 1),),
+            lambda q, a: [
+                [q[0], q[1]],
+                [q[0] + a * np.cos(q[2]), q[1] + a * np.sin(q[2])],
+                [q[0] - 0.3 * a * np.sin(q[2]), q[1] + 0.3 * a * np.cos(q[2])],
+                [q[0] + 0.3 * a * np.sin(q[2]), q[1] - 0.3 * a * np.cos(q[2])],
+            ],
+            bodies=((1, 2, 3),),
             masses=(1,),
             trails=(0,),
         ),
@@ -146,6 +155,7 @@ def knife_edge(m: float = 1.0, J: float = 1.0, g: float = 9.81, slope: float = 0
             ],
             links=((0, 1),),
             trails=(2,),
+            units=SI | {"phi": "rad"},
         ),
     )
 
@@ -170,7 +180,7 @@ def ball_on_turntable(m: float = 1.0, r: float = 0.1, Omega: float = 2.0) -> Mec
         name="ball on a turntable",
         # at (0.5, 0) with velocity (0, 0.3)
         initial={"q": [0.5, 0.0, 0.0, 0.0, 0.0], "v": [0.0, 0.3, (Omega * 0.5 - 0.3) / r, 0.0, 0.0]},
-        picture=Picture(lambda q: [[q[0], q[1]]], masses=(0,), trails=(0,)),
+        picture=Picture(lambda q: [[q[0], q[1]]], masses=(0,), trails=(0,), units=SI),
     )
 
 
@@ -217,6 +227,7 @@ def snakeboard(m: float = 6.0, J: float = 0.016, J0: float = 0.16, J1: float = 0
             links=((0, 1),),
             masses=(0, 1),
             trails=(2,),
+            units=SI | {"theta": "rad", "psi": "rad", "phi": "rad"},
         ),
     )
 
@@ -232,5 +243,7 @@ def cart_with_pendulum(m: float = 1.0, J: float = 0.1, bob: float = 0.4, l: floa
         parameters={"m": m, "J": J, "bob": bob, "l": l, "g": g},
         name="cart with pendulum",
         initial={"q": [0.0, 0.0, 0.0, 0.6 * l, 0.0, -0.8 * l], "v": [0.5, 0.0, 0.8, 0.5, 1.0, 0.0]},
-        picture=Picture(lambda q: [[q[0], q[1], 0.0], [q[3], q[4], q[5]]], links=((0, 1),), masses=(0, 1), trails=(0, 1)),
+        picture=Picture(
+            lambda q: [[q[0], q[1], 0.0], [q[3], q[4], q[5]]], links=((0, 1),), masses=(0, 1), trails=(0, 1), units=SI
+        ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.systems import Mechanical, Picture
+from dalembert.systems import SI, Mechanical, Picture
 
 
 def harmonic_oscillator(m: float = 1.0, k: float = 1.0) -> Mechanical:
@@ -18,7 +18,7 @@ def harmonic_oscillator(m: float = 1.0, k: float = 1.0) -> Mechanical:
         name="harmonic oscillator",
         dimension=1,
         initial={"q": [1.0], "v": [0.0]},
-        picture=Picture(lambda q: [[0.0, 0.0], [2.0 + q[0], 0.0]], links=((0, 1),), masses=(1,)),
+        picture=Picture(lambda q: [[0.0, 0.0], [2.0 + q[0], 0.0]], links=((0, 1),), masses=(1,), units=SI),
     )
 
 
@@ -33,7 +33,7 @@ def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechanic
         name="simple pendulum",
         dimension=2,
         initial={"q": [l, 0.0], "v": [0.0, 0.0]},
-        picture=Picture(lambda q: [[0.0, 0.0], [q[0], q[1]]], links=((0, 1),), masses=(1,), trails=(1,)),
+        picture=Picture(units=SI),
     )
 
 
@@ -51,7 +51,7 @@ def double_pendulum(m1: float = 3.0, m2: float = 1.0, l1: float = 1.0, l2: float
         name="double pendulum",
         dimension=2,
         initial={"q": [l1, 0.0, l1 + l2, 0.0], "v": [0.0, 0.0, 0.0, 0.0]},
-        picture=Picture(lambda q: [[0.0, 0.0], [q[0], q[1]], [q[2], q[3]]], links=((0, 1), (1, 2)), masses=(1, 2), trails=(2,)),
+        picture=Picture(trails=(1,), units=SI),
     )
 
 
@@ -83,6 +83,7 @@ def chain(n: int = 5, m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechan
             links=tuple((i, i + 1) for i in range(n)),
             masses=tuple(range(1, n + 1)),
             trails=(n,),
+            units=SI,
         ),
     )
 
@@ -98,5 +99,5 @@ def spherical_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mecha
         name="spherical pendulum",
         dimension=3,
         initial={"q": [l, 0.0, 0.0], "v": [0.0, 1.5, 0.0]},
-        picture=Picture(lambda q: [[0.0, 0.0, 0.0], [q[0], q[1], q[2]]], links=((0, 1),), masses=(1,), trails=(1,)),
+        picture=Picture(units=SI),
     )

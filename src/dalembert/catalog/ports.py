@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.systems import Couple, Feedback, Mechanical, PortHamiltonian, connect
+from dalembert.systems import SI, Couple, Feedback, Mechanical, Picture, PortHamiltonian, connect
 
 
 def linear_port_example() -> PortHamiltonian:
@@ -162,6 +162,10 @@ def mass_spring_damper(n: int = 5, m: float = 1.0, k: float = 10.0, d: float = 0
         [*(f"q{i}" for i in range(1, n + 1)), *(f"p{i}" for i in range(1, n + 1))],
         hamiltonian=H, J=J, R=lambda d: d * R, B=B, parameters={"m": m, "k": k, "d": d}, ports=("force",),
         name=f"chain of {n} masses", initial={"x": [*np.linspace(0.1, 0.5, n), *np.zeros(n)]},
+        picture=Picture(
+            lambda x: [[0.0, 0.0], *([i + x[i - 1], 0.0] for i in range(1, n + 1))], links=[(i, i + 1) for i in range(n)],
+            masses=range(1, n + 1),
+        ),
     )  # fmt: skip
 
 
@@ -170,8 +174,9 @@ def dc_motor(L: float = 0.01, R: float = 0.5, J: float = 0.002, b: float = 0.001
     return PortHamiltonian(
         ("flux", "momentum"), hamiltonian=lambda x, L, J: x[0] ** 2 / (2 * L) + x[1] ** 2 / (2 * J),
         J=lambda k: [[0, -k], [k, 0]], R=lambda R, b: [R, b], B=np.eye(2),
-        parameters={"L": L, "R": R, "J": J, "b": b, "k": k}, ports=("voltage", "torque"), name="DC motor", initial={"x": [0.0,
-    0.0]}, )  # fmt: skip
+        parameters={"L": L, "R": R, "J": J, "b": b, "k": k}, ports=("voltage", "torque"), name="DC motor",
+        initial={"x": [0.0, 0.0]}, picture=Picture(units={"time": "s", "energy": "J", "flux": "Wb", "momentum": "N m s"}),
+    )  # fmt: skip
 
 
 def windy_pendulum(m: float = 1.0, l: float = 1.0, viscosity: float = 0.1, g: float = 9.81) -> PortHamiltonian:
@@ -179,7 +184,7 @@ def windy_pendulum(m: float = 1.0, l: float = 1.0, viscosity: float = 0.1, g: fl
     pendulum = Mechanical(
         ("x", "y"), mass=lambda m: m, potential=lambda q, m, g: m * g * q[1], holonomic=lambda q, l: (np.dot(q, q) - l**2) / 2,
         dissipation=lambda c: c, inputs=[[1.0, 0.0], [0.0, 1.0]], parameters={"m": m, "l": l, "c": viscosity, "g": g},
-        name="pendulum in the wind", initial={"q": [l, 0.0], "v": [0.0, 0.0]},
+        name="pendulum in the wind", initial={"q": [l, 0.0], "v": [0.0, 0.0]}, picture=Picture(units=SI),
     )  # fmt: skip
     return pendulum.to_port_hamiltonian()  # type: ignore[no-any-return]
 
@@ -279,4 +284,5 @@ def circuit(parts: Sequence[tuple[Any, ...]], ground: str = "ground", name: str 
     return PortHamiltonian(
         labels, hamiltonian=H, E=E, J=J, R=R, B=B if sources else None, z=lambda x: [x[i] for i in range(n)],
         ports=[part[1] for part in sources] if sources else None, name=name, initial={"x": np.zeros(n)},
+        picture=Picture(units={"time": "s", "energy": "J", **{label: "V" if label[0] == "v" else "A" for label in labels}}),
     )  # fmt: skip

@@ -18,9 +18,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.engine.driver import Engine, Grid, Inputs, Run, _Progress, step_inputs
+from dalembert.engine.driver import Engine, Grid, Inputs, Run, step_inputs
 from dalembert.engine.machine import Memory, Outcome, Records, bind
 from dalembert.engine.newton import Rule
+from dalembert.engine.progress import Bar
 from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError, StepTooSmall, suggest
 
 _ROWS = 256
@@ -401,7 +402,7 @@ def adapt(
     begun = time.perf_counter()
     walk = Walk(engine, memory, grid, inputs, rule, compile)
     ready = time.perf_counter()
-    bar = _Progress(progress, 1000)
+    bar = Bar(progress, 1000)
     if checkpoint is not None:
         walk.done = checkpoint.restore(walk.run, memory)
         walk.notes.update(checkpoint.notes)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from dalembert.engine.machine import Memory, Outcome, Pivoted, Records, VirtualM
 from dalembert.engine.native import Native, source
 from dalembert.engine.newton import Rule
 from dalembert.engine.program import WEIGH_EVERY, Program
+from dalembert.engine.progress import Bar
 from dalembert.errors import CompilerError, ConvergenceError, DalembertError, Interrupted, ModelError
 
 LARGEST_COMPILED = 40_000  # operations of a step beyond which a C compiler takes longer than it can save
@@ -186,7 +186,7 @@ def integrate(
     run = Run(grid, Records.empty(engine.program, len(saved), unknowns))
     loop = _Loop(engine, memory, grid, inputs, rule, compile, run, explain)
     ready = time.perf_counter()
-    bar = _Progress(progress, grid.steps)
+    bar = Bar(progress, grid.steps)
     if checkpoint is not None:
         loop.done = checkpoint.restore(run, memory)
     try:
@@ -242,7 +242,7 @@ class _Loop:
         self.recent = 0
         self.runner = engine.runner(compile, grid.steps) if grid.steps else None
 
-    def advance(self, steps: int, h: float, out: Records, save_every: int, bar: _Progress, checkpoint: Any, watch: Any) -> None:
+    def advance(self, steps: int, h: float, out: Records, save_every: int, bar: Bar, checkpoint: Any, watch: Any) -> None:
         """Steps of equal length, in chunks that are short enough to show progress and hear Ctrl-C."""
         chunk = WEIGH_EVERY
         begun = time.perf_counter()
@@ -346,38 +346,6 @@ class _Loop:
             raise self._failure(h, outcome)
         self._count(outcome, 1)
         self.rescued += 1
-
-
-class _Progress:
-    """A bar for runs of more than about two seconds (always with `True`, never with `False`)."""
-
-    def __init__(self, wanted: bool | None, total: int) -> None:
-        self.wanted, self.total = wanted, total
-        self.bar: Any = None
-        self.task: Any = None
-
-    def show(self, done: int, elapsed: float) -> None:
-        if self.wanted is False:
-            return
-        if self.bar is None:
-            left = elapsed * (self.total - done) / max(1, done)
-            terminal = sys.stderr.isatty() or "ipykernel" in sys.modules
-            if not (self.wanted or (terminal and (elapsed > 2.0 or (elapsed > 0.3 and elapsed + left > 2.5)))):
-                return
-            from rich.console import Console
-            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-            self.bar = Progress(
-                TextColumn("simulating"), BarColumn(), MofNCompleteColumn(), TextColumn("steps"), TimeRemainingColumn(),
-                console=Console(stderr=True),
-            )  # fmt: skip
-            self.bar.start()
-            self.task = self.bar.add_task("run", total=self.total)
-        self.bar.update(self.task, completed=done)
-
-    def close(self) -> None:
-        if self.bar is not None:
-            self.bar.stop()
 
 
 def explain(system: Any, fields: dict[str, slice], inputs: Inputs, memory: Memory, t: float, h: float) -> DalembertError | None:

@@ -21,7 +21,7 @@ def figure(result: Result) -> Any:
     """What the data of a result show: convergence where there are steps and errors, series over time, orbits in a section."""
     import matplotlib.pyplot as plt
 
-    from dalembert.plotting import _magnitude, _style, convergence, crowded
+    from dalembert.plotting import convergence, crowded, magnitude, style
 
     groups = {k: v for k, v in result.data.items() if isinstance(v, dict)}
     if "t" in result.data or "exponent" in result.data:
@@ -46,7 +46,7 @@ def figure(result: Result) -> Any:
     panels = bool(orders) + min(3, len(series)) + len(orbits)
     if not panels:
         return _claims(result)
-    with plt.rc_context(_style()):
+    with style():
         columns = min(panels, 2)
         rows = -(-panels // columns)
         drawn, axes = plt.subplots(rows, columns, figsize=(5.4 * columns, 3.7 * rows), layout="constrained", squeeze=False)
@@ -61,7 +61,7 @@ def figure(result: Result) -> Any:
             for name, t, y in curves:
                 step = max(1, len(t) // 3000)
                 if wide or key in ("violation", "residual", "distance", "position", "velocity", "error"):
-                    _magnitude(ax, t, y, name)
+                    magnitude(ax, t, y, name)
                 else:
                     ax.plot(t[::step], y[::step], lw=0.9, label=name)
             ax.set(xlabel="time" if "exponent" not in result.data else "exponent of the mass", ylabel=key, title=key)
@@ -82,7 +82,7 @@ def _claims(result: Result) -> Any:
     """Our numbers beside their limits, where there are no series to draw."""
     import matplotlib.pyplot as plt
 
-    from dalembert.plotting import COLOURS, _style
+    from dalembert.plotting import COLOURS, style
 
     rows = []
     for row in result.rows:
@@ -92,7 +92,7 @@ def _claims(result: Result) -> Any:
             continue
     if not rows:
         return None
-    with plt.rc_context(_style()):
+    with style():
         drawn, ax = plt.subplots(figsize=(8.5, 0.8 + 0.34 * len(rows)), layout="constrained")
         for k, (_, ours, wanted, holds) in enumerate(rows):
             ax.plot(max(ours, 1e-17), k, "o", color=COLOURS[0] if holds else COLOURS[1], label="ours" if k == 0 else None)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -13,28 +12,10 @@ import numpy as np
 from dalembert.errors import ModelError, suggest
 from dalembert.systems import tracing
 from dalembert.systems.batch import batch, dense
+from dalembert.systems.picture import Picture
 
 SX = ca.SX
 ARGUMENTS = ("q", "v", "p", "t", "u")
-
-
-@dataclass(frozen=True)
-class Picture:
-    """What to draw of a system: points as a function of `q` (and `t`), and the links between them.
-
-    `points` returns one row of coordinates (2 or 3) for each point; `links` are pairs of rows.
-    `masses` are the rows drawn as bodies, `trails` those that leave a trace.
-    """
-
-    points: Any
-    links: tuple[tuple[int, int], ...] = ()
-    masses: tuple[int, ...] = ()
-    trails: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "links", tuple((int(a), int(b)) for a, b in self.links))
-        for name in ("masses", "trails"):
-            object.__setattr__(self, name, tuple(int(i) for i in getattr(self, name)))
 
 
 class System:
@@ -128,20 +109,6 @@ class System:
         inputs = [self.q, self.v, self.p, self.t, self.u, self.par]
         self._functions[role] = ca.Function(role, inputs, [expression], [*ARGUMENTS, "par"], [role])
 
-    def _set_picture(self, picture: Picture | None) -> None:
-        if picture is not None and not isinstance(picture, Picture):
-            raise ModelError(f"picture must be a da.Picture(points=..., links=...), not {type(picture).__name__}")
-        self.picture = picture
-        if picture is not None:
-            points = self._trace("picture.points", picture.points, ("q", "t"))
-            if points.shape[1] not in (2, 3):
-                raise ModelError(f"picture.points must have 2 or 3 columns, got the shape {points.shape}")
-            rows = points.shape[0]
-            used = [*(i for link in picture.links for i in link), *picture.masses, *picture.trails]
-            if used and not (min(used) >= 0 and max(used) < rows):
-                raise ModelError(f"the picture has {rows} points, counted from 0, but uses point {max(used)}")
-            self._define("points", points)
-
     def _finite(self, value: Any, role: str) -> None:
         """Refuse nan written into a model as a constant."""
         for i, element in enumerate(value.nonzeros()):
@@ -204,6 +171,11 @@ class System:
             drift = self.role("drift")
             return ca.jtimes(drift, self.q, self.qdot(self.q, self.v)) + ca.jacobian(drift, self.t)
         raise KeyError(role)
+
+    @property
+    def drawn(self) -> bool:
+        """Whether there are points to draw."""
+        return "points" in self._functions
 
     @property
     def moving(self) -> bool:
@@ -282,7 +254,6 @@ class System:
 
     def dumps(self) -> str:
         """The whole system as text, its functions included."""
-        picture = self.picture and {k: getattr(self.picture, k) for k in ("links", "masses", "trails")}
         return json.dumps(
             {
                 "class": type(self).__name__,
@@ -292,7 +263,7 @@ class System:
                 "inputs": self.nu,
                 "parameters": {k: v.tolist() for k, v in self.parameters.items()},
                 "initial": {k: np.asarray(v).tolist() for k, v in self.initial.items()},
-                "picture": picture,
+                "picture": self.picture and self.picture.parts(),
                 "functions": {k: f.serialize() for k, f in self._functions.items() if k in self.given},
             }
         )
@@ -313,7 +284,7 @@ class System:
                 value = _tuples(data[key]) if key == "ports" else tuple(data[key])
                 setattr(self, "ports" if key == "ports" else "_constraint", value)
         if data["picture"]:
-            self.picture = Picture("points", **{k: _tuples(x) for k, x in data["picture"].items()})
+            self.picture = Picture(**{k: _tuples(x) for k, x in data["picture"].items()})
         return self
 
     def __getstate__(self) -> str:

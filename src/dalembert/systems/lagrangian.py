@@ -17,9 +17,10 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.systems.base import SX, Picture, System, scalar
+from dalembert.systems.base import SX, System, scalar
 from dalembert.systems.dae import IndexOneDAE
 from dalembert.systems.mechanical import Mechanical
+from dalembert.systems.picture import Picture
 
 
 def Lagrangian(

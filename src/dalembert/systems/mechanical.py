@@ -9,7 +9,8 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import MethodError, ModelError, UnknownKeyword
-from dalembert.systems.base import SX, Picture, System, column, scalar, square
+from dalembert.systems.base import SX, System, column, scalar, square
+from dalembert.systems.picture import Picture, attach, inherit
 
 
 class _Constrained(System):
@@ -66,7 +67,7 @@ class _Constrained(System):
             self._define("force", f)
         if nonholonomic is not None:
             self._define_nonholonomic(nonholonomic)
-        self._set_picture(picture)
+        attach(self, picture)
         return extra
 
     def _define_nonholonomic(self, nonholonomic: Any) -> None:
@@ -293,7 +294,9 @@ class Mechanical(_Constrained):
         `g'' + 2 xi omega g' + omega^2 g = 0` (Baumgarte 1972). The two parts of the index-2 forms suit `spark-s`.
         Nonholonomic constraints begin at velocity level.
         """
-        return to_dae(self, formulation, xi, omega)
+        out = to_dae(self, formulation, xi, omega)
+        inherit(out, self)
+        return out
 
     def equations(self) -> Any:
         """Mass matrix, Coriolis matrix by Christoffel symbols, and gravity, in a form to print (`latex()` too)."""
@@ -414,10 +417,12 @@ def to_port_hamiltonian(s: Mechanical) -> Any:
     initial = None
     if {"q", "v"} <= set(s.initial):
         initial = {"q": np.concatenate([s.initial["q"], s.initial["v"], np.zeros(m)])}
-    return PortHamiltonian.of_expressions(
+    out = PortHamiltonian.of_expressions(
         names, s.parameters, (x, s.t, s.u, s.par), {"E": ca.sparsify(E), "J": ca.sparsify(J), "R": ca.sparsify(R), "B": B}, H, z,
         name=s.name, initial=initial, constraint=constraint,
     )  # fmt: skip
+    inherit(out, s)
+    return out
 
 
 class Hamiltonian(_Constrained):

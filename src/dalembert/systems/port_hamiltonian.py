@@ -11,6 +11,7 @@ import numpy as np
 from dalembert.errors import MethodError, ModelError, UnknownKeyword
 from dalembert.systems import tracing
 from dalembert.systems.base import SX, System, column, scalar
+from dalembert.systems.picture import Picture, attach
 
 MATRICES = ("E", "J", "R", "B", "P", "S", "N")
 
@@ -41,8 +42,8 @@ class PortHamiltonian(System):
         Names of the inputs, one for each column of `B`.
     feedback
         A law `u(x, t, u)` that replaces the inputs; its own `u` is what is then given from outside.
-    parameters, name, initial
-        As for `Mechanical`; the initial value is called `x`.
+    parameters, name, initial, picture
+        As for `Mechanical`; the initial value is called `x`, and so is the argument of `picture.points`.
 
     Arguments of functions are matched by name: `x`, `t`, `u` (in `feedback`) and any parameter.
     """
@@ -70,6 +71,7 @@ class PortHamiltonian(System):
         parameters: Mapping[str, Any] | None = None,
         name: str | None = None,
         initial: Mapping[str, Any] | None = None,
+        picture: Picture | None = None,
         **unknown: Any,
     ) -> None:
         if unknown:
@@ -100,6 +102,7 @@ class PortHamiltonian(System):
         self._set(matrices, H, costate, rest, law)
         self.ports = self._port_names(ports)
         self._check_structure()
+        attach(self, picture)
 
     def _port_number(self, traced: dict[str, Any]) -> int:
         for key in ("B", "P"):

@@ -1,0 +1,50 @@
+"""Progress bars of long work, on the error stream of a terminal only."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import Any
+
+
+class Bar:
+    """A bar for work of more than about two seconds (always with `True`, never with `False`)."""
+
+    def __init__(self, wanted: bool | None, total: int, verb: str = "simulating", unit: str = "steps") -> None:
+        self.wanted, self.total, self.verb, self.unit = wanted, total, verb, unit
+        self.begun = time.perf_counter()
+        self.bar: Any = None
+        self.task: Any = None
+
+    def show(self, done: int, elapsed: float | None = None) -> None:
+        """Tell how much is done."""
+        if self.wanted is False:
+            return
+        if self.bar is None:
+            elapsed = time.perf_counter() - self.begun if elapsed is None else elapsed
+            left = elapsed * (self.total - done) / max(1, done)
+            terminal = sys.stderr.isatty() or "ipykernel" in sys.modules
+            if not (self.wanted or (terminal and (elapsed > 2.0 or (elapsed > 0.3 and elapsed + left > 2.5)))):
+                return
+            from rich.console import Console
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self.bar = Progress(
+                TextColumn(self.verb), BarColumn(), MofNCompleteColumn(), TextColumn(self.unit), TimeRemainingColumn(),
+                console=Console(stderr=True),
+            )  # fmt: skip
+            self.bar.start()
+            self.task = self.bar.add_task("run", total=self.total)
+        self.bar.update(self.task, completed=done)
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self.bar is not None:
+            self.bar.stop()
+            self.bar = None
+
+    def __enter__(self) -> Bar:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()

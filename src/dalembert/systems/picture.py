@@ -1,0 +1,154 @@
+"""How a system is shown: points, links, bodies and trails, units for the axes, and a sensible default."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError
+
+SI = {"time": "s", "length": "m", "energy": "J"}  # units of a picture
+MOST = 60  # points that are drawn unasked
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What to draw of a system: points as a function of `q` (of `x` for a `PortHamiltonian`) and `t`, and what joins them.
+
+    Parameters
+    ----------
+    points
+        Returns one row of 2 or 3 coordinates for each point. Where nothing is said, the particles of the system: by its
+        `dimension`, or coordinates called `x, y` or `x1, y1, z1`; points that a constraint holds at a distance are linked.
+    links
+        Pairs of points, drawn as rods.
+    masses
+        Points drawn as dots.
+    trails
+        Points that leave a trace.
+    bodies
+        Rings of three points or more, drawn as filled shapes.
+    units
+        For axes: `{"time": "s", "length": "m", "energy": "J"}`, and the name of any coordinate.
+    """
+
+    points: Any = None
+    links: Iterable[Iterable[int]] = ()
+    masses: Iterable[int] = ()
+    trails: Iterable[int] = ()
+    bodies: Iterable[Iterable[int]] = ()
+    units: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        try:
+            for name in ("links", "bodies"):
+                object.__setattr__(self, name, tuple(tuple(int(i) for i in group) for group in getattr(self, name)))
+            for name in ("masses", "trails"):
+                object.__setattr__(self, name, tuple(int(i) for i in getattr(self, name)))
+            object.__setattr__(self, "units", {str(k): str(v) for k, v in dict(self.units).items()})
+        except (TypeError, ValueError) as error:
+            raise ModelError(
+                "in a picture, links are pairs of numbers, bodies rings of them, masses and trails numbers of points, "
+                f"and units a dictionary: {error}"
+            ) from error
+        if any(len(tuple(link)) != 2 for link in self.links) or any(len(tuple(ring)) < 3 for ring in self.bodies):
+            raise ModelError("in a picture, links have two points each and bodies at least three")
+
+    def parts(self) -> dict[str, Any]:
+        """All but the points, to be written to a file."""
+        return {k: getattr(self, k) for k in ("links", "masses", "trails", "bodies", "units")}
+
+
+def attach(system: Any, picture: Picture | None) -> None:
+    """Give a system its picture, or the default one."""
+    if picture is not None and not isinstance(picture, Picture):
+        raise ModelError(f"picture must be a da.Picture(points=..., links=...), not {type(picture).__name__}")
+    if picture is None or picture.points is None:
+        system.picture = _default(system, picture or Picture())
+        return
+    system.picture = picture
+    points = system._trace("picture.points", picture.points, ("x" if system.kind == "port-hamiltonian" else "q", "t"))
+    if points.shape[1] not in (2, 3):
+        raise ModelError(f"picture.points must have 2 or 3 columns, got the shape {points.shape}")
+    _check(picture, points.shape[0])
+    system._define("points", points)
+
+
+def inherit(system: Any, other: Any) -> None:
+    """The picture of another system, whose coordinates are the first ones of this one."""
+    system.picture = other.picture
+    if "points" in other._functions:
+        f = other._functions["points"]
+        free = {name: ca.SX.zeros(f.size1_in(name)) for name in ("v", "p", "u")}
+        system._define("points", f(system.q[: other.n], free["v"], free["p"], system.t, free["u"], system.par))
+
+
+def _check(picture: Picture, rows: int) -> None:
+    used = [i for name in ("links", "bodies") for group in getattr(picture, name) for i in group]
+    used += [*picture.masses, *picture.trails]
+    if used and not (min(used) >= 0 and max(used) < rows):
+        raise ModelError(f"the picture has {rows} points, counted from 0, but uses point {max(used)}")
+
+
+def particles(system: Any) -> list[list[int]]:
+    """Coordinates that are points of the plane or of space: by `dimension`, or by names `x, y(, z)` with one ending."""
+    if system.dimension in (2, 3):
+        d = system.dimension
+        return [list(range(i, i + d)) for i in range(0, system.n, d)]
+    where = {name: i for i, name in enumerate(system.coordinates)}
+    endings = [name[1:] for name in where if re.fullmatch(r"x_?\d*", name)]
+    groups = [[where[a + end] for a in "xyz" if a + end in where] for end in endings]
+    groups = [g for g in groups if len(g) > 1]
+    return groups if len({len(g) for g in groups}) == 1 else []
+
+
+def _default(system: Any, wished: Picture) -> Picture | None:
+    groups = particles(system)
+    plain = wished if wished.units else None
+    if not groups or len(groups) > MOST:
+        return plain
+    points = ca.vertcat(*(system.q[g].T for g in groups))
+    anchored, links = _rods(system, groups)
+    count = len(groups)
+    if anchored:  # the origin is the last point
+        points = ca.vertcat(points, ca.SX.zeros(1, points.shape[1]))
+        links += [(i, count) for i in anchored]
+    system._define("points", points)
+    chosen = {"links": links, "masses": range(count), "trails": range(count) if count <= 6 else ()}
+    given = {k: v for k, v in wished.parts().items() if v}
+    picture = Picture(None, **{**chosen, **given})  # type: ignore[arg-type]
+    _check(picture, points.shape[0])
+    return picture
+
+
+def _rods(system: Any, groups: list[list[int]]) -> tuple[list[int], list[tuple[int, int]]]:
+    """Points held at a distance from the origin, and pairs held at a distance from each other, by the constraints' gradients."""
+    anchored: list[int] = []
+    links: list[tuple[int, int]] = []
+    if not system.mh:
+        return anchored, links
+    rng = np.random.default_rng(1)
+    q = rng.normal(size=(3, system.n))
+    G = system.numeric("normal", system.pack(), q=q, t=np.zeros(3)).reshape(3, system.mh, system.n)
+    if not np.isfinite(G).all():
+        return anchored, links
+    for i in range(system.mh):
+        acting = np.abs(G[:, i]).max(axis=0) > 0
+        touched = [k for k, g in enumerate(groups) if acting[g].any()]
+        inside = {j for k in touched for j in groups[k]}
+        if len(touched) not in (1, 2) or any(acting[j] and j not in inside for j in range(system.n)):
+            continue
+        a = groups[touched[0]]
+        apart = q[:, a] - (q[:, groups[touched[1]]] if len(touched) == 2 else 0.0)
+        factor = (G[:, i, a] * apart).sum(axis=1, keepdims=True) / (apart**2).sum(axis=1, keepdims=True)
+        if np.abs(G[:, i, a] - factor * apart).max() < 1e-9 * np.abs(G[:, i]).max():
+            if len(touched) == 2:
+                links.append((touched[0], touched[1]))
+            else:
+                anchored.append(touched[0])
+    return anchored, links

@@ -1,0 +1,75 @@
+"""What is drawn of a system, said or unsaid."""
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.systems import SI
+
+
+def free(names, **options):
+    return da.Mechanical(names, mass=1.0, **options)
+
+
+def test_points_by_name_and_rods_by_constraint():
+    system = free(
+        ("x1", "y1", "x2", "y2", "angle"),
+        holonomic=lambda q: [np.dot(q[:2], q[:2]) - 1, (q[2] - q[0]) ** 2 + (q[3] - q[1]) ** 2 - 4],
+    )
+    assert set(system.picture.links) == {(0, 1), (0, 2)}  # the last point is the origin
+    assert system.picture.masses == (0, 1)
+    points = system.numeric("points", system.pack(), q=[[1.0, 2.0, 3.0, 4.0, 5.0]])
+    assert points.tolist() == [[[1, 2], [3, 4], [0, 0]]]
+
+
+def test_a_bead_on_a_curve_has_no_rod():
+    assert free(("x", "y"), holonomic=lambda q: q[1] - q[0] ** 2).picture.links == ()
+
+
+def test_points_by_dimension():
+    assert free(6, dimension=3).picture.masses == (0, 1)
+    assert not free(6).drawn
+    assert not free(("x", "u")).drawn
+    assert free(6).picture is None
+
+
+def test_units_alone_keep_the_default_points():
+    system = free(("x", "y"), picture=da.Picture(units=SI))
+    assert system.drawn
+    assert system.picture.units["time"] == "s"
+    assert free(2, picture=da.Picture(units=SI)).picture.units == SI
+
+
+@pytest.mark.parametrize("form", ["to_hamiltonian", "to_port_hamiltonian", "to_dae"])
+def test_conversions_keep_the_picture(form):
+    system = da.catalog.double_pendulum()
+    other = getattr(system, form)(*(["ggl"] if form == "to_dae" else []))
+    q = np.array(system.initial["q"])
+    state = np.concatenate([q, np.zeros(other.n - 4)])
+    ours = other.numeric("points", other.pack(), q=state[None])
+    assert np.array_equal(ours, system.numeric("points", system.pack(), q=q[None]))
+    assert other.picture == system.picture
+
+
+def test_ports_have_pictures_and_files_keep_them(tmp_path):
+    sol = da.simulate(da.catalog.mass_spring_damper(), "discrete-gradient", t_end=0.1, step=0.01)
+    assert sol.system.drawn
+    sol.save(tmp_path / "a.nc")
+    assert da.load(tmp_path / "a.nc").system.picture.parts() == sol.system.picture.parts()
+
+
+def test_bodies_and_mistakes():
+    disk = da.catalog.rolling_disk()
+    rim = disk.numeric("points", disk.pack(), q=[[0.3, 0.2, 0.7, 1.1]])[0]
+    assert np.allclose(np.linalg.norm(rim[:24] - rim[24], axis=1), 0.25, atol=1e-15)
+    assert np.isclose(rim[:24, 2].min(), 0.0, atol=0.01)
+    with pytest.raises(da.ModelError, match="at least three"):
+        da.Picture(bodies=((0, 1),))
+    with pytest.raises(da.ModelError, match="two points"):
+        da.Picture(links=((0, 1, 2),))
+    with pytest.raises(da.ModelError, match="pairs of numbers"):
+        da.Picture(links=(0, 1))
+    with pytest.raises(da.ModelError, match="uses point 5"):
+        free(("x", "y"), picture=da.Picture(lambda q: [[q[0], q[1]]], bodies=((0, 1, 5),)))
+    with pytest.raises(da.ModelError, match=r"da\.Picture"):
+        free(("x", "y"), picture=[1, 2])
