@@ -3,7 +3,7 @@
 from importlib.metadata import PackageNotFoundError, version
 
 from dalembert import analysis, catalog, discrete, experiments, methods, reduced
-from dalembert.analysis import diagnose, poincare
+from dalembert.analysis import compare, convergence, diagnose, poincare
 from dalembert.catalog import list_systems
 from dalembert.engine import control
 from dalembert.engine.events import Event, Hits
@@ -79,10 +79,12 @@ __all__ = [
     "UnknownKeyword",
     "analysis",
     "catalog",
+    "compare",
     "compose",
     "connect",
     "consistent",
     "control",
+    "convergence",
     "diagnose",
     "discrete",
     "experiments",

@@ -145,6 +145,17 @@ def test_constant_singular_E_is_made_semi_explicit():
     np.testing.assert_allclose(b.x @ V.T, a.x, atol=1e-8)
 
 
+def test_a_start_off_the_algebraic_equations_is_refused():
+    """The potential of the first node is that of the source: 0 is wrong for a source of 1, and the method would alternate."""
+    ladder = da.catalog.rlc_ladder()
+    with pytest.raises(da.InconsistentState, match=r"equation 11 of 11 .* violated by -1 .*da\.consistent"):
+        da.simulate(ladder, "discrete-gradient", x=np.zeros(11), u=[1.0], t_end=0.1, step=0.01)
+    given = da.simulate(ladder, "discrete-gradient", **da.consistent(ladder, u=[1.0]), u=[1.0], t_end=0.1, step=0.01)
+    own = da.simulate(ladder, "discrete-gradient", u=[1.0], t_end=0.1, step=0.01)  # defaults follow the inputs
+    assert np.abs(given.x - own.x).max() < 1e-15
+    assert np.abs(own.x[:, 0] - 1.0).max() < 1e-13
+
+
 def test_rank_of_E_that_changes_is_told_with_its_time():
     """`E = diag(1, x1)` loses its rank where x1 = cos t passes zero."""
     system = da.PortHamiltonian(

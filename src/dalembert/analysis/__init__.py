@@ -1,8 +1,23 @@
-"""What to ask of a motion: sections, trends, reversibility, growth of errors."""
+"""What to ask of a motion: sections, trends, reversibility, growth of errors; and of a method: orders, comparisons."""
 
+from dalembert.analysis.comparison import Comparison, Convergence, compare, convergence
 from dalembert.analysis.diagnosis import Diagnosis, diagnose
 from dalembert.analysis.measures import Trend, growth, reversibility, trend
 from dalembert.analysis.reduction import ode
 from dalembert.analysis.sections import Section, poincare
 
-__all__ = ["Diagnosis", "Section", "Trend", "diagnose", "growth", "ode", "poincare", "reversibility", "trend"]
+__all__ = [
+    "Comparison",
+    "Convergence",
+    "Diagnosis",
+    "Section",
+    "Trend",
+    "compare",
+    "convergence",
+    "diagnose",
+    "growth",
+    "ode",
+    "poincare",
+    "reversibility",
+    "trend",
+]

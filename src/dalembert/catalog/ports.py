@@ -55,7 +55,7 @@ def singular_mass_springs(m1: float = 1.0, m2: float = 2.0, k1: float = 3.0, k2:
     return PortHamiltonian(
         ("x1", "q2", "x2", "v1", "w2", "v2", "lam"), hamiltonian=H, E=E, J=J(), z=z,
         parameters={"m1": m1, "m2": m2, "k1": k1, "k2": k2}, name="springs with a singular mass matrix",
-        initial={"x": [0.5, 1.5, -0.3, 0.2, 0.2, 0.4, 0.0]},
+        initial={"x": [0.5, 1.5, -0.3, 0.2, 0.2, 0.4, k2 * (-0.3 - 0.3**3)]},
     )  # fmt: skip
 
 

@@ -138,7 +138,9 @@ def choose(
         second = system.initial.get(system.momenta)
         if second is None and system.momenta == "v":
             other = system.initial.get("p")
-    q = vector(system, "q", system.initial["q"] if q is None else q)
+    own, q = q is None, vector(system, "q", system.initial["q"] if q is None else q)
+    if own and u is not None and system.kind == "port-hamiltonian":
+        q = system.consistent_state(q, t, par, u)  # the algebraic part of the defaults follows the inputs
     if other is not None:
         if system.momenta == "p":
             raise InconsistentState("a Hamiltonian system starts from q and p; give p=... in place of v")
@@ -235,6 +237,14 @@ def check_start(system: Any, at: Mapping[str, Any], par: np.ndarray, method: Any
     if not method.any_mass:
         check_mass(system, at["q"], par)
     check_constraints(system, at, par, method.exact_levels)
+    if system.kind == "port-hamiltonian":
+        left = system.violated(at["q"], at["t"], par, at["u"])
+        worst = int(np.abs(left).argmax())
+        if abs(left[worst]) > 1e-8 * max(1.0, float(np.abs(at["q"]).max())):
+            raise InconsistentState(
+                f"equation {worst + 1} of {system.n} of {system.name!r} is algebraic and violated by {left[worst]:.3g} "
+                f"at t = {at['t']:g}; da.consistent(system, x=..., u=...) gives a state that satisfies it"
+            )
 
 
 def check_mass(system: Any, q: np.ndarray, par: np.ndarray) -> None:

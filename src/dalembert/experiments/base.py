@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert import tables
 from dalembert.errors import MethodError, suggest
 from dalembert.methods.base import Table
 
@@ -65,14 +66,11 @@ class Result:
         self.notes.append(text)
 
     def __str__(self) -> str:
-        heads = ("claim", "ours", "wanted", "source", "")
-        cells = [heads, *((r.what, r.ours, r.wanted, r.source, "holds" if r.holds else "FAILS") for r in self.rows)]
-        widths = [max(len(c[i]) for c in cells) for i in range(len(heads))]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip() for row in cells]
-        lines.insert(1, "-" * max(map(len, lines)))
+        rows = [(r.what, r.ours, r.wanted, r.source, "holds" if r.holds else "FAILS") for r in self.rows]
+        table = tables.write(("claim", "ours", "wanted", "source", ""), rows)
         head = f"{self.id}: {self.title} ({self.source}){', shortened' if self.quick else ''}"
         verdict = f"{'reproduced' if self.verdict else 'NOT reproduced'} in {self.seconds:.1f} s"
-        return "\n".join([head, *lines, *(f"note: {n}" for n in self.notes), verdict])
+        return "\n".join([head, table, *(f"note: {n}" for n in self.notes), verdict])
 
 
 @dataclass(frozen=True)

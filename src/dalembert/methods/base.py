@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
+from dalembert import tables
 from dalembert.errors import MethodError, suggest
 from dalembert.methods.step import Step
 
@@ -139,10 +140,7 @@ class Table(tuple):  # type: ignore[type-arg]
         if not self:
             return "(nothing)"
         names = [f.name for f in fields(self[0]) if f.name not in ("method", "make", "symmetric", "symplectic")]
-        rows = [names, *([_cell(getattr(row, n)) for n in names] for row in self)]
-        widths = [max(len(r[i]) for r in rows) for i in range(len(names))]
-        lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
-        return "\n".join([lines[0], "-" * len(lines[0]), *lines[1:]])
+        return tables.write(names, [[_cell(getattr(row, n)) for n in names] for row in self])
 
     __str__ = __repr__
 

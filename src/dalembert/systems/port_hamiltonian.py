@@ -426,6 +426,15 @@ class PortHamiltonian(System):
 
         return of_system(self, x, t)
 
+    def violated(self, x: np.ndarray, t: float, par: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """What is left of the algebraic equations, those in which `E` has no rate: one entry for each equation."""
+        E = np.asarray(self._functions["E"](x, [], [], t, u, par).full())
+        U, S, _ = np.linalg.svd(E)
+        left = U[:, int((1e-12 * max(S[0], 1e-300) < S).sum()) :]
+        self.role("right")
+        right = np.asarray(self._functions["right"](x, [], [], t, u, par).full())[:, 0]
+        return np.asarray(left @ (left.T @ right))
+
     def consistent_state(self, x: np.ndarray, t: float, par: np.ndarray, u: np.ndarray) -> np.ndarray:
         """The same differential states, and algebraic ones that satisfy the algebraic equations, where these define them."""
         E = np.asarray(self._functions["E"](x, [], [], t, u, par).full())

@@ -1,0 +1,247 @@
+"""Methods against each other: convergence of one, and errors, invariants and times of several on one system."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dalembert import tables
+from dalembert.engine.initial import consistent
+from dalembert.engine.progress import Bar
+from dalembert.errors import MethodError
+from dalembert.methods.base import find
+from dalembert.simulate import simulate
+
+REFERENCES = ("murua-5", "radau-iia-5", "gauss-5", "lobatto-pair-5")  # of order eight to ten
+VALUES = ("q", "v", "p", "x", "y", "z", "lam")
+
+
+def reference_method(system: Any) -> str:
+    """A method of high order that treats the system."""
+    for name in REFERENCES:
+        try:
+            find(name).check(system)
+        except MethodError:
+            continue
+        return name
+    raise MethodError(f"no method of high order treats {system.name!r}, so there is nothing to measure errors by")
+
+
+def _second(system: Any) -> str:
+    """What the second half of the state is called: velocities, momenta, or the algebraic part of a DAE."""
+    return {"dae": "z", "port-hamiltonian": ""}.get(system.kind, str(system.momenta))
+
+
+def _first(system: Any) -> str:
+    return {"dae": "y", "port-hamiltonian": "x"}.get(system.kind, "q")
+
+
+@dataclass
+class Convergence:
+    """Errors at the final time for several steps, by component; `orders` are slopes in a log-log plot."""
+
+    system: str
+    method: str
+    reference: str
+    steps: np.ndarray
+    errors: dict[str, np.ndarray]
+    floor: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def orders(self) -> dict[str, float]:
+        """Slopes over the errors that stand clear of the accuracy of the reference; nan where fewer than two do."""
+        out = {}
+        for name, e in self.errors.items():
+            keep = e > 10 * self.floor[name]
+            clear = keep.sum() > 1
+            out[name] = float(np.polyfit(np.log(self.steps[keep]), np.log(e[keep]), 1)[0]) if clear else float("nan")
+        return out
+
+    def table(self, form: str = "text") -> str:
+        """As text, Markdown, LaTeX or CSV."""
+        heads = ["step"]
+        for name in self.errors:
+            heads += [f"error of {name}", "order"]
+        rows = []
+        for i, h in enumerate(self.steps):
+            row = [f"{h:.4g}"]
+            for name, e in self.errors.items():
+                sharp = i > 0 and min(e[i], e[i - 1]) > 10 * self.floor[name]
+                rate = np.log(e[i - 1] / e[i]) / np.log(self.steps[i - 1] / h) if sharp else np.nan
+                row += [f"{e[i]:.2e}", f"{rate:.2f}" if np.isfinite(rate) else ""]
+            rows.append(row)
+        return tables.write(heads, rows, form)
+
+    def to_json(self) -> str:
+        """All numbers."""
+        data = {k: (v.tolist() if isinstance(v, np.ndarray) else v) for k, v in vars(self).items()}
+        data["errors"] = {k: v.tolist() for k, v in self.errors.items()}
+        data["orders"] = {k: v if np.isfinite(v) else None for k, v in self.orders.items()}
+        return json.dumps(data)
+
+    def plot(self, ax: Any = None) -> Any:
+        """Errors over steps, with slopes."""
+        from dalembert.plotting import convergence
+
+        curves = {}
+        for name, e in self.errors.items():
+            keep = e > 10 * self.floor[name]
+            curves[f"{self.method}, {name}"] = (self.steps[keep], e[keep]) if keep.sum() > 1 else (self.steps, e)
+        return convergence(curves, ax)
+
+    def __str__(self) -> str:
+        orders = ", ".join(f"{v:.2f} in {k}" if np.isfinite(v) else f"none to be seen in {k}" for k, v in self.orders.items())
+        good = max(self.floor.values(), default=0.0)
+        return f"{self.system} by {self.method}: order {orders}\n{self.table()}\nagainst {self.reference}, good to {good:.0e}"
+
+
+def convergence(
+    system: Any, method: Any, *, t_end: float, steps: Sequence[int] = (20, 40, 80, 160), reference: Any = None,
+    progress: bool | None = None, **options: Any,
+) -> Convergence:  # fmt: skip
+    """The order of a method on a system, measured: errors at `t_end` with `steps` equal steps.
+
+    The reference is a run of a method of order eight to ten with twice the steps of the finest run; how good it is, is measured
+    by one with half of them. Multipliers are compared at the time inside the last step where they live.
+    """
+    counts = sorted({int(n) for n in steps})
+    if len(counts) < 2 or counts[0] < 1:
+        raise MethodError(f"an order needs at least two numbers of steps, all positive, not {steps!r}")
+    name = reference or reference_method(system)
+    quiet = {**options, "progress": False}
+    t0 = float(options.get("t0", 0.0))
+    span = float(t_end) - t0
+    with Bar(progress, len(counts) + 2, "measuring", "runs") as bar:
+        truth, rough = (simulate(system, name, t_end=t_end, step=span / n, **quiet) for n in (2 * counts[-1], counts[-1]))
+        bar.show(2)
+        runs = []
+        for n in counts:
+            runs.append(simulate(system, method, t_end=t_end, step=span / n, **quiet))
+            bar.show(len(runs) + 2)
+    parts = {_first(system): "q", **({_second(system): "_second"} if _second(system) else {})}
+    errors: dict[str, np.ndarray] = {}
+    floor: dict[str, float] = {}
+    for shown, attribute in parts.items():
+        exact = getattr(truth, attribute)[-1]
+        if not exact.size:
+            continue
+        errors[shown] = np.array([float(np.abs(getattr(run, attribute)[-1] - exact).max()) for run in runs])
+        round_off = 1e-15 * max(1.0, float(np.abs(exact).max()))
+        floor[shown] = max(float(np.abs(getattr(rough, attribute)[-1] - exact).max()), round_off)
+    if system.kind in ("mechanical", "hamiltonian") and system.m:
+        errors["lam"] = np.array([_multipliers(system, truth, run, options) for run in runs])
+        floor["lam"] = max(floor.values()) * max(1.0, float(np.abs(truth.lam).max()))
+    return Convergence(system.name, str(find(method)), str(find(name)), span / np.array(counts, dtype=float), errors, floor)
+
+
+def _multipliers(system: Any, truth: Any, run: Any, options: dict[str, Any]) -> float:
+    """The error of the last multipliers, against those of the reference at the same time."""
+    t = float(run.t_lam[-1])
+    at = truth.at(t, how="step")
+    state = {"q": np.ravel(at.q), system.momenta: np.ravel(at.v if system.momenta == "v" else at.p)}
+    exact = consistent(system, **state, t0=t, u=options.get("u"), parameters=options.get("parameters"))
+    return float(np.abs(run.lam[-1] - exact["lam"]).max())
+
+
+@dataclass
+class Comparison:
+    """Several runs of one system with one step: `rows` are numbers, `runs` the solutions."""
+
+    reference: str
+    runs: list[Any]
+    rows: list[dict[str, Any]]
+
+    def table(self, form: str = "text") -> str:
+        """As text, Markdown, LaTeX or CSV."""
+        shown = {
+            "error": "error at the end", "energy": "energy" if not self.runs[0].driven else "power balance",
+            "position": "position", "velocity": "velocity", "linear": "linear momentum", "angular": "angular momentum",
+        }  # fmt: skip
+        used = [key for key in shown if any(key in row for row in self.rows)]
+        heads = ["method", "order", *(shown[key] for key in used), "us / step"]
+        rows = []
+        for row in self.rows:
+            numbers = [f"{row[key]:.1e}" if key in row else "" for key in used]
+            rows.append([row["method"], row["order"], *numbers, f"{row['us_per_step']:.2f}"])
+        return tables.write(heads, rows, form, left=1)
+
+    def plot(self) -> Any:
+        """Energy errors and constraints over time."""
+        from dalembert.plotting import comparison
+
+        return comparison(self.runs)
+
+    def caption(self) -> str:
+        """What the columns are."""
+        sol = self.runs[0]
+        energy = "power balance: largest residual of an interval" if sol.driven else "energy: largest change from the start"
+        return (
+            f"{sol.system.name}, t = {sol.t[0]:g} .. {sol.t[-1]:g}, step {sol.step:g}. Error at the end: of "
+            f"{_first(sol.system)}, against {self.reference} with a quarter of the step. {energy[0].upper() + energy[1:]}. "
+            "Position, velocity: largest residual of the constraints."
+        )
+
+    def __str__(self) -> str:
+        return f"{self.table()}\n{self.caption()}"
+
+
+def compare(system: Any, methods: Sequence[Any], *, t_end: float, step: float, repeat: int = 3, **options: Any) -> Comparison:
+    """Run several methods on one system and measure errors, invariants and times.
+
+    The error is that of the final positions against a run of high order with a quarter of the step; momenta are listed where the
+    reference keeps them; times are the best of `repeat` runs where these are short.
+    """
+    chosen = [find(m) for m in methods]
+    if not chosen:
+        raise MethodError("there is nothing to compare: name at least one method")
+    for method in chosen:
+        method.check(system)
+    name = reference_method(system)
+    truth = simulate(system, name, t_end=t_end, step=step / 4, **options)
+    kept = _momenta(truth)
+    runs, rows = [], []
+    for method in chosen:
+        sol = simulate(system, method, t_end=t_end, step=step, **options)
+        seconds = [sol.stats["seconds"]]
+        while len(seconds) < repeat and sum(seconds) < 0.5:
+            again = simulate(system, method, t_end=t_end, step=step, **{**options, "progress": False})
+            seconds.append(again.stats["seconds"])
+        row = measures(sol)
+        order = "/".join(map(str, dict.fromkeys(method.order)))
+        row |= {"order": order, "error": float(np.abs(sol.q[-1] - truth.q[-1]).max())}
+        row["us_per_step"] = min(seconds) / max(1, sol.stats["steps"]) * 1e6
+        for which in kept:
+            values = sol.momentum(which)
+            row[which] = float(np.abs(values - values[0]).max())
+        runs.append(sol)
+        rows.append(row)
+    return Comparison(name, runs, rows)
+
+
+def _momenta(sol: Any) -> list[str]:
+    """The momenta that a run keeps."""
+    if sol.system.kind not in ("mechanical", "hamiltonian") or sol.system.dimension not in (2, 3):
+        return []
+    out = []
+    for which in ("linear", "angular"):
+        values = sol.momentum(which)
+        if np.abs(values - values[0]).max() < 1e-9 * max(1.0, np.abs(values).max()):
+            out.append(which)
+    return out
+
+
+def measures(sol: Any) -> dict[str, Any]:
+    """The numbers of a run: energy or power balance, constraints, steps and seconds."""
+    data: dict[str, Any] = {"system": sol.system.name, "method": str(sol.method), "step": sol.step, "t_end": float(sol.t[-1])}
+    data["steps"], data["seconds"] = sol.stats["steps"], sol.stats["seconds"]
+    if sol.system.kind != "dae":
+        data["energy"] = float(np.abs(sol.power_balance if sol.driven else sol.energy - sol.energy[0]).max(initial=0.0))
+    for level in ("position", "velocity"):
+        residual = sol.residual(level)
+        if residual.shape[1]:
+            data[level] = float(np.abs(residual).max(initial=0.0))
+    return data

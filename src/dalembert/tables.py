@@ -1,0 +1,55 @@
+"""Tables as text, Markdown, LaTeX or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+
+from dalembert.errors import MethodError, suggest
+
+FORMATS = ("text", "markdown", "latex", "csv")
+
+
+def write(heads: Sequence[str], rows: Iterable[Sequence[str]], form: str = "text", left: int = 1) -> str:
+    """A table with its first `left` columns aligned left and the others right (text: all left)."""
+    if form not in FORMATS:
+        raise MethodError(f"a table is written as {', '.join(FORMATS)}, not {form!r}{suggest(str(form), FORMATS)}")
+    cells = [[str(c) for c in heads], *([str(c) for c in row] for row in rows)]
+    if form == "csv":
+        out = io.StringIO()
+        csv.writer(out, lineterminator="\n").writerows(cells)
+        return out.getvalue().rstrip("\n")
+    if form == "latex":
+        body = [" & ".join(map(_tex, row)) + r" \\" for row in cells]
+        columns = "l" * left + "r" * (len(heads) - left)
+        head = [r"\begin{tabular}{" + columns + "}", r"\toprule", body[0], r"\midrule"]
+        return "\n".join([*head, *body[1:], r"\bottomrule", r"\end{tabular}"])
+    if form == "markdown":
+        cells = [[c.replace("|", r"\|") for c in row] for row in cells]
+    widths = [max(3, *(len(row[i]) for row in cells)) for i in range(len(heads))]
+
+    def line(row: Sequence[str]) -> list[str]:
+        return [
+            c.ljust(w) if i < left or form == "text" else c.rjust(w) for i, (c, w) in enumerate(zip(row, widths, strict=True))
+        ]
+
+    if form == "text":
+        lines = ["  ".join(line(row)).rstrip() for row in cells]
+        return "\n".join([lines[0], "-" * max(map(len, lines)), *lines[1:]])
+    rule = ["-" * w if i < left else "-" * (w - 1) + ":" for i, w in enumerate(widths)]
+    return "\n".join("| " + " | ".join(row) + " |" for row in (line(cells[0]), rule, *map(line, cells[1:])))
+
+
+def _tex(text: str) -> str:
+    """A cell in LaTeX: special characters escaped, `1.2e-05` as a power of ten."""
+    number, _, power = text.partition("e")
+    try:
+        float(text)
+        if power:
+            return rf"${number} \cdot 10^{{{int(power)}}}$"
+    except ValueError:
+        pass
+    for character in r"\&%$#_{}":
+        text = text.replace(character, r"\textbackslash{}" if character == "\\" else "\\" + character)
+    return text
