@@ -2,93 +2,201 @@
 
 import html
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 
+import numpy as np
 import pytest
 
 import dalembert as da
 
 
-def run(*arguments, cwd=None, ok=True):
-    done = subprocess.run([sys.executable, "-m", "dalembert", *arguments], capture_output=True, text=True, cwd=cwd, check=False)
-    assert (done.returncode == 0) == ok, done.stderr
+def run(*arguments, cwd=None, code=0, **environment):
+    done = subprocess.run(
+        [sys.executable, "-m", "dalembert", *arguments], capture_output=True, text=True, cwd=cwd, check=False,
+        env=os.environ | environment,
+    )  # fmt: skip
+    assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     return done
 
 
 def test_lists():
-    assert "double-pendulum" in run("list").stdout
+    assert "double-pendulum" in run("list", "systems").stdout
     assert "energy-momentum-ggl" in run("list", "methods").stdout
+    everything = run("list").stdout
+    assert "four-particles" in everything
+    assert "rattle" in everything
+    assert "mbs-11" in everything
     assert "mbs-11" in json.loads(run("list", "experiments", "--json").stdout)
-    assert "did you mean 'methods'" in run("list", "method", ok=False).stderr
+    assert run("list", "methods", "--format", "markdown").stdout.startswith("| name")
+    assert "did you mean 'methods'" in run("list", "method", code=2).stderr
 
 
 def test_simulate_writes_everything(tmp_path):
     done = run(
         "simulate", "double-pendulum", "--method", "rattle", "--t-end", "1", "--step", "0.01", "-p", "m1=2.0",
-        "--output", "run.nc", "--report", "run.html", "--figure", "run.png", cwd=tmp_path,
+        "--output", "run.nc", "--report", "run.html", "--figure", "run.png", "--animation", "run.gif", "--open", cwd=tmp_path,
+        DISPLAY="", WAYLAND_DISPLAY="",
     )  # fmt: skip
     assert "double pendulum by rattle" in done.stdout
+    assert "open run.html in a browser" in done.stdout
     sol = da.load(tmp_path / "run.nc")
     assert float(sol.parameters["m1"]) == 2.0
     assert (tmp_path / "run.html").stat().st_size > 1_000_000
     assert (tmp_path / "run.png").stat().st_size > 20_000
+    assert (tmp_path / "run.gif").stat().st_size > 20_000
+
+
+def test_simulate_prints_numbers_or_nothing():
     numbers = json.loads(run("simulate", "rolling-disk", "--t-end", "1", "--json").stdout)
     assert numbers["method"] == "spark-2"
     assert numbers["velocity"] < 1e-13
-    assert run("simulate", "dc-motor", "--t-end", "0.1", "--quiet").stdout == ""
+    assert run("simulate", "dc-motor", "--t-end", "0.1", "--u", "1.0,0.0", "--quiet").stdout == ""
+
+
+def test_values_of_the_command_line_reach_the_run(tmp_path):
+    call = ["simulate", "simple-pendulum", "--t-end", "0.5", "-i", "q=0.6,-0.8", "-i", "v=0,0", "--t0", "0.25"]
+    run(*call, "--output", "a.nc", cwd=tmp_path)
+    sol = da.load(tmp_path / "a.nc")
+    assert sol.q[0].tolist() == [0.6, -0.8]
+    assert sol.t[0] == 0.25
+    assert "name=number" in run("simulate", "simple-pendulum", "-p", "m=two", code=2).stderr
+    assert "--u takes numbers" in run("simulate", "dc-motor", "--u", "one", code=2).stderr
+    assert "violates constraint 1 of 1" in run("simulate", "simple-pendulum", "-i", "q=2,0", "-i", "v=0,0", code=2).stderr
+
+
+MODEL = """import numpy as np
+import dalembert as da
+
+
+def pendulum():
+    return da.Mechanical(1, mass=1.0, potential=lambda q: -9.81 * np.cos(q[0]), initial={"q": [1.0], "v": [0.0]})
+
+
+def broken():
+    return 1 / 0
+
+
+def energy(q):
+    return np.cos(q[7])
+
+
+def traced():
+    return da.Mechanical(1, mass=1.0, potential=energy)
+
+
+def skew():
+    return da.Mechanical(2, mass=[[1.0, 0.5], [0.0, 1.0]])
+
+
+number = 3
+"""
 
 
 def test_models_in_files(tmp_path):
-    (tmp_path / "model.py").write_text(
-        "import numpy as np\nimport dalembert as da\n\ndef pendulum():\n"
-        "    return da.Mechanical(1, mass=1.0, potential=lambda q: -9.81 * np.cos(q[0]), initial={'q': [1.0], 'v': [0.0]})\n\n"
-        "def broken():\n    return 1 / 0\n\nnumber = 3\n"
-    )
+    (tmp_path / "model.py").write_text(MODEL)
     assert "by rattle" in run("simulate", "model.py:pendulum", "--t-end", "1", cwd=tmp_path).stdout
-    said = run("simulate", "model.py:broken", cwd=tmp_path, ok=False).stderr
+    said = run("simulate", "model.py:broken", cwd=tmp_path, code=2).stderr
     assert "ZeroDivisionError" in said
-    assert 'line 8: "return 1 / 0"' in said
-    assert "is a int, not a system" in run("simulate", "model.py:number", cwd=tmp_path, ok=False).stderr
-    assert "did you mean 'pendulum'" in run("simulate", "model.py:pendulm", cwd=tmp_path, ok=False).stderr
-    assert "there is no file" in run("simulate", "nothing.py:x", cwd=tmp_path, ok=False).stderr
+    assert "model.py, line 10: return 1 / 0" in said
+    assert "is a int, not a system" in run("simulate", "model.py:number", cwd=tmp_path, code=2).stderr
+    assert "did you mean 'pendulum'" in run("simulate", "model.py:pendulm", cwd=tmp_path, code=2).stderr
+    assert "there is no file" in run("simulate", "nothing.py:x", cwd=tmp_path, code=2).stderr
+    assert "model.py:name" in run("simulate", "model.py", cwd=tmp_path, code=2).stderr
+
+
+def test_a_model_that_fails_shows_the_line_of_its_own(tmp_path):
+    (tmp_path / "model.py").write_text(MODEL)
+    said = run("diagnose", "model.py:traced", cwd=tmp_path, code=2).stderr
+    assert "model.py, line 14: return np.cos(q[7])" in said
+    assert "model.py, line 18" in said
+    assert "tracing.py" not in said
+    said = run("diagnose", "model.py:skew", cwd=tmp_path, code=2).stderr
+    assert "mass is not symmetric" in said
+    assert "model.py, line 22" in said
+    (tmp_path / "bad.py").write_text("import dalembert as da\n\ndef f(:\n    pass\n")
+    assert "bad.py, line 3: def f(:" in run("diagnose", "bad.py:f", cwd=tmp_path, code=2).stderr
+    (tmp_path / "parts.py").write_text("mass = 2.0\n")
+    (tmp_path / "whole.py").write_text(
+        "import dalembert as da\nfrom parts import mass\nsystem = da.Mechanical(1, mass=mass, initial={'q': [1.0], 'v': [0.0]})\n"
+    )
+    assert "index" in run("diagnose", f"{tmp_path}/whole.py:system").stdout
 
 
 def test_studies_in_toml(tmp_path):
     study = tmp_path / "study.toml"
     study.write_text(
-        'system = "double-pendulum"\nmethod = "rattle"\nt_end = 1.0\nstep = 0.01\noutput = "run.nc"\n[parameters]\nm1 = 2.0\n'
+        'system = "double-pendulum"\nmethod = "rattle"\nt_end = 1.0\nstep = 0.01\noutput = "run.nc"\n'
+        "[parameters]\nm1 = 2.0\n[initial]\nq = [0.6, -0.8, 1.6, -0.8]\nv = [0, 0, 0, 0]\n"
     )
     assert "wrote" in run("run", str(study)).stdout
-    assert (tmp_path / "run.nc").exists()
-    for text, message in (
-        ('system = "double-pendulum"\nt_end = 1\nstep = "x"\n', "line 3: step must be int or float"),
+    sol = da.load(tmp_path / "run.nc")
+    assert sol.q[0].tolist() == [0.6, -0.8, 1.6, -0.8]
+    assert json.loads(run("run", str(study), "--json").stdout)["method"] == "rattle"
+
+
+HEAD = 'system = "double-pendulum"\nt_end = 1\nstep = 0.1\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('system = "double-pendulum"\nt_end = 1\nstep = "x"\n', "line 3: step must be a number, not 'x'"),
+        ('system = "double-pendulum"\nt_end = true\nstep = 1\n', "line 2: t_end must be a number"),
         ('system = "double-pendulum"\nstepp = 1\n', "line 2: there is no field 'stepp'; did you mean 'step'"),
         ('system = "double-pendulum"\nt_end = 1\n', "the field 'step' is missing"),
         ("system = \n", "line 1"),
         (
-            'system = "double-pendulum"\nt_end = 1\nstep = 0.1\n[parameters]\nm1 = "two"\n',
-            "line 5: parameters.m1 must be a number",
+            '# a comment\nsystem = "duble-pendulum"\nt_end = 1\nstep = 1\n',
+            "line 2: there is no system 'duble-pendulum' in the catalog; did you mean",
         ),
-    ):
-        study.write_text(text)
-        assert message in " ".join(run("run", str(study), ok=False).stderr.split())
+        (HEAD + 'method = "ratle"\n', "line 4: there is no method 'ratle'; did you mean 'rattle'"),
+        (HEAD + 'method = "mclachlan-perlmutter"\n[initial]\nq = "x"\n', "line 6: initial.q must be a number or a list"),
+        (HEAD + '[parameters]\nm1 = "two"\n', "line 5: parameters.m1 must be a number"),
+        (HEAD + "[parameters]\nm3 = 2\n", "line 5: double pendulum has no parameter 'm3'; did you mean 'm2'"),
+        (HEAD + "[initial]\nposition = [1]\n", "line 5: initial values are called q, v"),
+        (HEAD + "parameters = 3\n", "line 4: parameters must be a table"),
+        (HEAD + "u = \"__import__('os')\"\n", "line 4: u must be a number or a list"),
+    ],
+)
+def test_a_broken_study_names_line_and_field(text, message, tmp_path):
+    study = tmp_path / "study.toml"
+    study.write_text(text)
+    assert message in " ".join(run("run", str(study), code=2).stderr.split())
 
 
-def test_compare_order_diagnose_cite(tmp_path):
-    done = run(
-        "compare", "double-pendulum", "--methods", "rattle,energy-momentum", "--t-end", "1", "--figure", "c.png", cwd=tmp_path
-    )
-    assert "energy error" in done.stdout
-    assert (tmp_path / "c.png").stat().st_size > 10_000
+def test_compare(tmp_path):
+    call = ["compare", "double-pendulum", "--methods", "rattle,lobatto-pair-3,murua-3,energy-momentum", "--t-end", "1"]
+    done = run(*call, cwd=tmp_path)
+    assert "| energy-momentum |" in done.stdout
+    assert (tmp_path / "double-pendulum-comparison.png").stat().st_size > 10_000
+    assert r"\toprule" in run(*call, "--no-figure", "--format", "latex", cwd=tmp_path).stdout
     rows = json.loads(run("compare", "double-pendulum", "--methods", "rattle,murua-2", "--t-end", "0.2", "--json").stdout)
     assert [r["method"] for r in rows] == ["rattle", "murua-2"]
-    assert "order 4.0" in run("order", "double-pendulum", "--method", "murua-2").stdout
+    assert rows[0]["error"] > rows[1]["error"]
+    said = run("compare", "double-pendulum", "--methods", "rattle,ratle", code=2).stderr
+    assert "did you mean 'rattle'" in said
+
+
+def test_order_diagnose_bench_cite(tmp_path):
+    done = run("order", "double-pendulum", "--method", "murua-2", "--figure", "o.png", cwd=tmp_path)
+    assert "order 4.0" in done.stdout
+    assert "in lam" in done.stdout
+    assert (tmp_path / "o.png").stat().st_size > 10_000
+    numbers = json.loads(run("order", "harmonic-oscillator", "--method", "rattle", "--json").stdout)
+    assert abs(numbers["orders"]["q"] - 2) < 0.1
     assert "index                 2" in run("diagnose", "rolling-disk").stdout
-    assert "dalembert" in run("cite").stdout
-    assert "did you mean 'double-pendulum'" in run("diagnose", "duble-pendulum", ok=False).stderr
-    assert "there is no method" in run("simulate", "double-pendulum", "--method", "ratle", ok=False).stderr
+    assert json.loads(run("diagnose", "rolling-disk", "--json").stdout)["index"] == 2
+    assert "@software{dalembert" in run("cite").stdout
+    assert "did you mean 'double-pendulum'" in run("diagnose", "duble-pendulum", code=2).stderr
+    assert "there is no method" in run("simulate", "double-pendulum", "--method", "ratle", code=2).stderr
+    assert "whole numbers" in run("order", "double-pendulum", "--method", "rattle", "--steps", "a,b", code=2).stderr
+    rows = json.loads(run("bench", "--json").stdout)
+    assert all(row["virtual machine"] > 0 for row in rows)
 
 
 def test_reproduce_writes_pages(tmp_path):
@@ -97,17 +205,81 @@ def test_reproduce_writes_pages(tmp_path):
     index = (tmp_path / "pages" / "index.html").read_text()
     assert "1 of 1 reproduced" in index
     assert (tmp_path / "pages" / "nh-3.4.png").stat().st_size > 5000
-    assert "no experiment" in run("reproduce", "nh-99", ok=False).stderr
+    assert "no experiment" in run("reproduce", "nh-99", code=2).stderr
+    (tmp_path / "file").write_text("")
+    assert "give a directory" in run("reproduce", "nh-3.4", "--quick", "--output", "file", cwd=tmp_path, code=2).stderr
+
+
+def test_a_claim_that_fails_ends_with_a_code(tmp_path):
+    code = (
+        "import dalembert as da; from dalembert.cli import main; from dalembert.experiments.base import experiment\n"
+        "@experiment('x-1', 'a title', 'a source')\n"
+        "def f(result, quick):\n    result.below('a number', 3.0, 2.0)\n"
+        "@experiment('x-2', 'another', 'a source')\n"
+        "def g(result, quick):\n    raise da.ModelError('it broke')\n"
+        "import sys; sys.argv = ['dalembert', 'reproduce', sys.argv[1]]; main()\n"
+    )
+    for id, words in (("x-1", "FAILS"), ("x-2", "it broke")):
+        done = subprocess.run([sys.executable, "-c", code, id], capture_output=True, text=True, cwd=tmp_path, check=False)
+        assert done.returncode == 1
+        assert words in done.stdout
+        assert "0 of 1 reproduced" in (tmp_path / "reproduced" / "index.html").read_text()
+
+
+def test_an_interrupted_run_keeps_what_it_has(tmp_path):
+    call = [sys.executable, "-m", "dalembert", "simulate", "four-particles", "--method", "energy-momentum", "--t-end", "1e6"]
+    process = subprocess.Popen(
+        [*call, "--save-every", "1000", "--output", "run.nc"],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(6)
+    process.send_signal(signal.SIGINT)
+    said, wrong = process.communicate(timeout=60)
+    assert process.returncode == 130, wrong
+    assert "up to t = " in said
+    assert "Traceback" not in wrong
+    sol = da.load(tmp_path / "run.nc")
+    assert 0 < sol.t[-1] < 1e6
+    assert np.isfinite(sol.q).all()
+
+
+def test_a_run_that_fails_keeps_what_it_has(tmp_path):
+    (tmp_path / "model.py").write_text(
+        "import numpy as np\nimport dalembert as da\n"
+        "falling = da.Mechanical(('y',), mass=1.0, potential=lambda q: np.log(q[0]), initial={'q': [1.0], 'v': [0.0]})\n"
+    )
+    done = run("simulate", "model.py:falling", "--method", "midpoint", "--t-end", "9", "--output", "a.nc", cwd=tmp_path, code=1)
+    assert "up to t = " in done.stdout
+    assert da.load(tmp_path / "a.nc").q[-1, 0] < 0.2
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("dalembert simulate doub", "double-pendulum"),
+        ("dalembert simulate double-pendulum --method ratt", "rattle"),
+        ("dalembert compare double-pendulum --methods rattle,murua-g", "rattle,murua-ggl-3"),
+        ("dalembert reproduce mbs-1", "mbs-11"),
+    ],
+)
+def test_completion(words, wanted):
+    environment = {"_DALEMBERT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    script = os.path.join(os.path.dirname(sys.executable), "dalembert")
+    done = subprocess.run([script], capture_output=True, text=True, env=os.environ | environment, check=False)
+    assert wanted in done.stdout.split(), done
 
 
 @pytest.mark.parametrize("id", list(da.experiments.REGISTER))
 def test_every_result_has_a_page(id, tmp_path):
     from dalembert.experiments.base import Result
-    from dalembert.experiments.gallery import write
+    from dalembert.experiments.gallery import Pages
 
     entry = da.experiments.find(id)
     result = Result(entry.id, entry.title, entry.source, True)
     result.below("a number", 1.0, 2.0)
     result.data["series"] = {"t": [0.0, 1.0, 2.0], "energy": [1.0, 1.5, 1.2]}
-    page = write([result], tmp_path)
+    page = Pages(tmp_path).add(result)
     assert html.escape(entry.title) in page.read_text()

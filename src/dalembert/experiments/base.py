@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dalembert import tables
-from dalembert.errors import MethodError, suggest
+from dalembert.errors import DalembertError, Interrupted, MethodError, suggest
+from dalembert.experiments.durations import DURATIONS
 from dalembert.methods.base import Table
 
 
@@ -82,11 +83,21 @@ class Experiment:
     source: str
     function: Callable[[Result, bool], None]
 
+    @property
+    def seconds(self) -> float:
+        """About how long it takes in full, on two cores of 2.8 GHz."""
+        return DURATIONS.get(self.id, 5.0)
+
     def run(self, quick: bool = False) -> Result:
         """Run it, in full or shortened."""
         result = Result(self.id, self.title, self.source, quick)
         begun = time.perf_counter()
-        self.function(result, quick)
+        try:
+            self.function(result, quick)
+        except Interrupted:
+            raise
+        except DalembertError as error:  # a finding like any other: the others go on
+            result.true("it runs to its end", False, f"{type(error).__name__}: {error}", "no error")
         result.seconds = time.perf_counter() - begun
         return result
 
@@ -123,11 +134,12 @@ class Listed:
     id: str
     title: str
     source: str
+    seconds: str
 
 
 def list_experiments() -> Table:
-    """All experiments with their sources."""
-    return Table(Listed(e.id, e.title, e.source) for e in REGISTER.values())
+    """All experiments with their sources, and about how long each takes in full."""
+    return Table(Listed(e.id, e.title, e.source, f"{e.seconds:.1f}") for e in REGISTER.values())
 
 
 def slope(errors: Any, steps: Any) -> float:

@@ -109,19 +109,23 @@ def _slug(id: str) -> str:
     return id.replace("/", "-").replace("..", "-")
 
 
-def write(results: list[Result], directory: str | Path) -> Path:
-    """One page a result, and an index with all verdicts; returns the index."""
-    import matplotlib.pyplot as plt
+class Pages:
+    """A directory of pages, one a result, and an index that is written anew with each."""
 
-    folder = Path(directory)
-    if folder.exists() and not folder.is_dir():
-        raise MethodError(f"{str(folder)!r} is a file; give a directory")
-    folder.mkdir(parents=True, exist_ok=True)
-    rows = []
-    for result in results:
+    def __init__(self, directory: str | Path) -> None:
+        self.folder = Path(directory)
+        if self.folder.exists() and not self.folder.is_dir():
+            raise MethodError(f"{str(self.folder)!r} is a file; give a directory")
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.results: list[Result] = []
+
+    def add(self, result: Result) -> Path:
+        """Write the page of a result, and the index; returns the latter."""
+        import matplotlib.pyplot as plt
+
         name, picture = _slug(result.id), figure(result)
         if picture is not None:
-            picture.savefig(folder / f"{name}.png", dpi=110)
+            picture.savefig(self.folder / f"{name}.png", dpi=110)
             plt.close(picture)
         cells = "".join(
             f"<tr><td>{html.escape(r.what)}</td><td>{html.escape(r.ours)}</td><td>{html.escape(r.wanted)}</td>"
@@ -130,23 +134,38 @@ def write(results: list[Result], directory: str | Path) -> Path:
         )
         notes = "".join(f"<p>{html.escape(n)}</p>" for n in result.notes)
         image = f"<img src='{name}.png' alt='{html.escape(result.title)}'>" if picture is not None else ""
-        verdict = f"<span class={'yes' if result.verdict else 'no'}>{'reproduced' if result.verdict else 'not reproduced'}</span>"
         body = (
             f"<p><a href='index.html'>all experiments</a></p><h1>{html.escape(result.title)}</h1><p>{html.escape(result.source)}"
-            f"{', shortened' if result.quick else ''}: {verdict}</p>{image}<table><tr><th>claim</th><th>ours</th><th>wanted</th>"
-            f"<th>source</th><th></th></tr>{cells}</table>{notes}"
+            f"{', shortened' if result.quick else ''}: {_verdict(result)}</p>{image}<table><tr><th>claim</th><th>ours</th>"
+            f"<th>wanted</th><th>source</th><th></th></tr>{cells}</table>{notes}"
         )
-        (folder / f"{name}.html").write_text(_page(result.title, body), encoding="utf-8")
-        (folder / f"{name}.txt").write_text(str(result) + "\n", encoding="utf-8")
-        rows.append(
-            f"<tr><td><a href='{name}.html'>{html.escape(result.id)}</a></td><td>{html.escape(result.title)}</td>"
-            f"<td>{html.escape(result.source)}</td><td>{verdict}</td><td>{result.seconds:.1f} s</td></tr>"
+        (self.folder / f"{name}.html").write_text(_page(result.title, body), encoding="utf-8")
+        (self.folder / f"{name}.txt").write_text(str(result) + "\n", encoding="utf-8")
+        self.results.append(result)
+        return self._index()
+
+    def _index(self) -> Path:
+        from dalembert import __version__
+
+        rows = "".join(
+            f"<tr><td><a href='{_slug(r.id)}.html'>{html.escape(r.id)}</a></td><td>{html.escape(r.title)}</td>"
+            f"<td>{html.escape(r.source)}</td><td>{_verdict(r)}</td>"
+            f"<td>{sum(x.holds for x in r.rows)} of {len(r.rows)} claims</td><td>{r.seconds:.1f} s</td></tr>"
+            for r in self.results
         )
-    good = sum(r.verdict for r in results)
-    body = f"<h1>Experiments of the literature</h1><p>{good} of {len(results)} reproduced.</p><table>{''.join(rows)}</table>"
-    index = folder / "index.html"
-    index.write_text(_page("Experiments", body), encoding="utf-8")
-    return index
+        good = sum(r.verdict for r in self.results)
+        heads = "".join(f"<th>{h}</th>" for h in ("experiment", "what it shows", "source", "verdict", "", "time"))
+        body = (
+            f"<h1>Experiments of the literature</h1><p>{good} of {len(self.results)} reproduced, "
+            f"with dalembert {__version__}.</p><table><tr>{heads}</tr>{rows}</table>"
+        )
+        index = self.folder / "index.html"
+        index.write_text(_page("Experiments", body), encoding="utf-8")
+        return index
+
+
+def _verdict(result: Result) -> str:
+    return f"<span class={'yes' if result.verdict else 'no'}>{'reproduced' if result.verdict else 'not reproduced'}</span>"
 
 
 def _page(title: str, body: str) -> str:

@@ -136,11 +136,13 @@ class Table(tuple):  # type: ignore[type-arg]
 
     columns: ClassVar[tuple[str, ...]] = ()
 
-    def __repr__(self) -> str:
-        if not self:
-            return "(nothing)"
+    def table(self, form: str = "text") -> str:
+        """As text, Markdown, LaTeX or CSV."""
         names = [f.name for f in fields(self[0]) if f.name not in ("method", "make", "symmetric", "symplectic")]
-        return tables.write(names, [[_cell(getattr(row, n)) for n in names] for row in self])
+        return tables.write(names, [[_cell(getattr(row, n)) for n in names] for row in self], form, left=len(names))
+
+    def __repr__(self) -> str:
+        return self.table() if self else "(nothing)"
 
     __str__ = __repr__
 

@@ -1,0 +1,62 @@
+"""Orders measured, and methods side by side."""
+
+import numpy as np
+import pytest
+
+import dalembert as da
+
+
+@pytest.mark.parametrize(
+    ("system", "method", "orders"),
+    [
+        (da.catalog.double_pendulum, "rattle", {"q": 2, "v": 2, "lam": 2}),
+        (da.catalog.double_pendulum, "murua-2", {"q": 4, "v": 4, "lam": 4}),
+        (da.catalog.rolling_disk, "spark-2", {"q": 2}),
+        (da.catalog.synchronous_machine, "discrete-gradient", {"x": 2}),
+    ],
+)
+def test_orders(system, method, orders):
+    found = da.convergence(system(), method, t_end=0.25, steps=(40, 80, 160))
+    for name, order in orders.items():
+        assert abs(found.orders[name] - order) < 0.1
+    assert found.plot().get_legend() is not None
+    assert "order" in str(found)
+
+
+def test_of_a_dae_and_a_hamiltonian_system():
+    dae = da.catalog.simple_pendulum().to_dae("ggl")
+    found = da.convergence(dae, "spark-2", t_end=0.25)
+    assert abs(found.orders["y"] - 2) < 0.1
+    found = da.convergence(da.catalog.simple_pendulum().to_hamiltonian(), "rattle", t_end=0.25)
+    assert abs(found.orders["p"] - 2) < 0.1
+
+
+def test_errors_at_round_off_have_no_order():
+    found = da.convergence(da.catalog.rolling_disk(), "spark-2", t_end=0.25)
+    assert np.isnan(found.orders["v"])
+    assert "none to be seen in v" in str(found)
+    with pytest.raises(da.MethodError, match="at least two"):
+        da.convergence(da.catalog.rolling_disk(), "spark-2", t_end=0.25, steps=[10])
+
+
+def test_compare_measures_against_a_reference():
+    result = da.compare(da.catalog.four_particles(), ["rattle", "energy-momentum"], t_end=1.0, step=0.01, compile=False)
+    rattle, ours = result.rows
+    assert ours["energy"] < 1e-13 < 1e-9 < rattle["energy"]
+    assert ours["linear"] < 1e-12
+    assert ours["angular"] < 1e-12
+    truth = da.simulate(da.catalog.four_particles(), "murua-5", t_end=1.0, step=0.0025)
+    assert rattle["error"] == pytest.approx(np.abs(result.runs[0].q[-1] - truth.q[-1]).max())
+    assert "angular momentum" in result.table("markdown")
+    assert "murua-5" in str(result)
+
+
+def test_compare_of_a_driven_system_and_of_nothing():
+    motor = da.catalog.dc_motor()
+    result = da.compare(motor, ["discrete-gradient", "gauss-2"], t_end=0.1, step=0.01, u=[1.0, 0.0])
+    assert "power balance" in result.table()
+    assert result.rows[0]["energy"] < 1e-14
+    with pytest.raises(da.MethodError, match="at least one"):
+        da.compare(motor, [], t_end=0.1, step=0.01)
+    with pytest.raises(da.MethodError, match="cannot treat"):
+        da.compare(motor, ["rattle"], t_end=0.1, step=0.01)
