@@ -90,7 +90,7 @@ def test_several_runs(sol, tmp_path):
 def test_a_narrow_logarithmic_axis_gets_two_decades():
     ax = plt.figure().add_subplot()
     plotting.magnitude(ax, np.arange(10.0), np.full(10, 3e-16), "a")
-    plotting._finish(ax, "x", "y", "title")
+    plotting.finish(ax, "x", "y", "title")
     low, high = ax.get_ylim()
     assert high / low >= 99
 

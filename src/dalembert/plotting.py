@@ -101,7 +101,8 @@ def _titled(sol: Any) -> str:
     return _plain(f"{sol.system.name}, {sol.method}, step {sol.step:g}")
 
 
-def _finish(ax: Any, x: str, y: str, title: str) -> Any:
+def finish(ax: Any, x: str, y: str, title: str) -> Any:
+    """Labels and title, and logarithmic axes as one would print them."""
     ax.set(xlabel=x, ylabel=y)
     ax.set_title(title, loc="left")
     for axis in (ax.xaxis, ax.yaxis):
@@ -184,7 +185,7 @@ def motion(sol: Solution, ax: Any = None) -> Any:
             which.set_major_locator(_few())
     else:
         ax.set_aspect("equal", adjustable="datalim")
-    return _finish(ax, axis[0], axis[1], f"motion, $t = {start}$ (faint) and ${end}$")
+    return finish(ax, axis[0], axis[1], f"motion, $t = {start}$ (faint) and ${end}$")
 
 
 def _few() -> Any:
@@ -242,7 +243,7 @@ def coordinates(sol: Solution, ax: Any = None, most: int = 8) -> Any:
     for i, name in enumerate(sol.system.coordinates[:most]):
         ax.plot(sol.t[rows], sol.q[rows, i], label=_label(sol, symbol(name), name))
     more = f", the first {most} of {sol.system.n}" if sol.system.n > most else ""
-    _finish(ax, _time(sol), "coordinates", f"motion{more}")
+    finish(ax, _time(sol), "coordinates", f"motion{more}")
     _legend(ax, 4)
     return ax
 
@@ -254,7 +255,7 @@ def energy(sol: Solution, ax: Any = None) -> Any:
     parts: tuple[tuple[str, str], ...] = (("kinetic", "kinetic"), ("potential", "potential"), ("energy", "total"))
     for name, label in parts if sol.system.kind != "port-hamiltonian" else parts[2:]:
         ax.plot(sol.t[rows], getattr(sol, name)[rows], label=label)
-    _finish(ax, _time(sol), _label(sol, "energy", "energy"), "energy")
+    finish(ax, _time(sol), _label(sol, "energy", "energy"), "energy")
     _legend(ax, 3)
     return ax
 
@@ -267,7 +268,7 @@ def ledger(sol: Solution, ax: Any = None) -> Any:
     rows = _thin(len(sol.t) - 1)
     for key in ("stored", "dissipated", *ports[:5]):
         ax.plot(sol.t[1:][rows], np.cumsum(book[key])[rows], label=_plain(key.removeprefix("port ")))
-    _finish(ax, _time(sol), _label(sol, "energy since the start", "energy"), "energy ledger")
+    finish(ax, _time(sol), _label(sol, "energy since the start", "energy"), "energy ledger")
     _legend(ax, 4)
     return ax
 
@@ -278,7 +279,7 @@ def energy_error(sol: Solution, ax: Any = None) -> Any:
     ax = _axes(ax)
     values, title, label = _balance(sol)
     magnitude(ax, sol.t[1:], values, "total")
-    return _finish(ax, _time(sol), _label(sol, label, "energy"), title)
+    return finish(ax, _time(sol), _label(sol, label, "energy"), title)
 
 
 def _balance(sol: Solution) -> tuple[np.ndarray, str, str]:
@@ -298,7 +299,7 @@ def constraints(sol: Solution, ax: Any = None, levels: tuple[str, ...] = ("posit
         residual = np.abs(sol.residual(level))
         if residual.shape[1]:
             magnitude(ax, sol.t, residual.max(axis=1), f"{level}, {LEVELS[level]}")
-    _finish(ax, _time(sol), "largest residual", "constraints")
+    finish(ax, _time(sol), "largest residual", "constraints")
     _legend(ax, 2)
     return ax
 
@@ -310,7 +311,7 @@ def phase(sol: Solution, i: int = 0, ax: Any = None) -> Any:
     ax.plot(sol.q[rows, i], sol.p[rows, i], lw=0.8)
     name = sol.system.coordinates[i]
     unit = name if sol.system.picture is not None and name in sol.system.picture.units else "length"
-    return _finish(ax, _label(sol, symbol(name), unit), f"momentum of {symbol(name)}", "phase portrait")
+    return finish(ax, _label(sol, symbol(name), unit), f"momentum of {symbol(name)}", "phase portrait")
 
 
 @styled
@@ -319,7 +320,7 @@ def multipliers(sol: Solution, ax: Any = None) -> Any:
     ax, rows = _axes(ax), _thin(len(sol.t_lam))
     for k in range(sol.lam.shape[1]):
         ax.plot(sol.t_lam[rows], sol.lam[rows, k], label=rf"$\lambda_{{{k + 1}}}$")
-    _finish(ax, _time(sol), r"multipliers $\lambda$", "multipliers")
+    finish(ax, _time(sol), r"multipliers $\lambda$", "multipliers")
     if sol.lam.shape[1] > 1:
         _legend(ax, 6)
     return ax
@@ -333,7 +334,7 @@ def steps(sol: Solution, ax: Any = None) -> Any:
     ax.semilogy(sol.t[1:-2][rows], h[rows], lw=0.9)
     refused = sol.stats.get("rejected")
     count = f"{sol.stats['steps']} steps" + (f", {refused} refused" if refused is not None else "")
-    return _finish(ax, _time(sol), _label(sol, "step $h$", "time"), count)
+    return finish(ax, _time(sol), _label(sol, "step $h$", "time"), count)
 
 
 def overview(sol: Solution) -> Any:
@@ -376,7 +377,7 @@ def section(points: Any, x: tuple[str, int] = ("q", 0), y: tuple[str, int] = ("q
         ax.plot(data[x[0]][k, :, x[1]][keep], data[y[0]][k, :, y[1]][keep], ".", ms=2, mew=0, rasterized=True)
     ax.set_aspect("equal")
     across, up = (_quantity(points.coordinates, *which) for which in (x, y))
-    return _finish(ax, across, up, f"section, {data['q'].shape[1]} points an orbit")
+    return finish(ax, across, up, f"section, {data['q'].shape[1]} points an orbit")
 
 
 def _quantity(names: tuple[str, ...], kind: str, i: int) -> str:
@@ -404,9 +405,9 @@ def comparison(runs: Any) -> Any:
                     magnitude(ax, sol.t, np.abs(sol.residual(panel)).max(axis=1), _plain(str(sol.method)))
             if panel == "energy":
                 _, title, label = _balance(first)
-                _finish(ax, _time(first), _label(first, label, "energy"), title)
+                finish(ax, _time(first), _label(first, label, "energy"), title)
             else:
-                _finish(ax, _time(first), LEVELS[panel], f"{panel} constraints")
+                finish(ax, _time(first), LEVELS[panel], f"{panel} constraints")
         handles, labels = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)))
         figure.suptitle(_plain(f"{first.system.name}, step {first.step:g}"))
@@ -421,7 +422,7 @@ def convergence(curves: Any, ax: Any = None) -> Any:
         keep = np.asarray(e) > 0
         slope = np.polyfit(np.log(np.asarray(h)[keep]), np.log(np.asarray(e)[keep]), 1)[0] if keep.sum() > 1 else np.nan
         ax.loglog(h, e, "o-", ms=3.5, label=f"{_plain(name)}: {slope:.2f}")
-    _finish(ax, "step $h$", "error", "convergence, slopes in the legend")
+    finish(ax, "step $h$", "error", "convergence, slopes in the legend")
     crowded(ax)
     return ax
 
@@ -432,6 +433,6 @@ def work_precision(curves: Any, ax: Any = None) -> Any:
     ax = _axes(ax)
     for name, (seconds, errors) in curves.items():
         ax.loglog(seconds, errors, "o-", ms=3.5, label=_plain(name))
-    _finish(ax, "run time (s)", "error", "work and precision")
+    finish(ax, "run time (s)", "error", "work and precision")
     crowded(ax)
     return ax

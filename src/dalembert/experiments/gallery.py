@@ -10,6 +10,7 @@ import numpy as np
 
 from dalembert.errors import MethodError
 from dalembert.experiments.base import Result
+from dalembert.plotting import COLOURS, LEVELS, convergence, crowded, finish, magnitude, style
 
 STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; color: #222; }
 table { border-collapse: collapse; margin: 1rem 0; }
@@ -17,72 +18,92 @@ td, th { padding: .25rem .8rem; border-bottom: 1px solid #ddd; text-align: left;
 .yes { color: #00734f; } .no { color: #b3400a; font-weight: 600; } img { max-width: 100%; }"""
 
 
+SMALL = ("violation", "residual", "distance", "position", "velocity", "error")  # drawn on a logarithmic scale
+LABELS = {
+    "energy": "energy $H$", "position": LEVELS["position"], "velocity": LEVELS["velocity"],
+    "violation": "largest residual", "h": "step $h$",
+    "residual": "residual of the balance", "dissipated": "dissipated energy a step", "change": "change of the energy a step",
+    "predicted": "predicted change a step", "distance": "distance to the limit", "error": "error",
+}  # fmt: skip
+AXES = {"t": "time $t$", "exponent": "exponent of the mass, base 10"}
+Curve = tuple[str, Any, Any]
+
+
 def figure(result: Result) -> Any:
     """What the data of a result show: convergence where there are steps and errors, series over time, orbits in a section."""
     import matplotlib.pyplot as plt
 
-    from dalembert.plotting import convergence, crowded, magnitude, style
-
     groups = {k: v for k, v in result.data.items() if isinstance(v, dict)}
     if "t" in result.data or "exponent" in result.data:
-        groups = {result.title: result.data, **groups}
+        groups = {"": result.data, **groups}
     orders: dict[str, tuple[Any, Any]] = {}
-    series: dict[str, list[tuple[str, Any, Any]]] = {}
+    series: dict[tuple[str, str], list[Curve]] = {}
     orbits: dict[str, Any] = {}
     for name, group in groups.items():
-        if "h" in group and "t" not in group:
+        axis = next((a for a in AXES if a in group), None)
+        if "h" in group and axis is None:
             for key, e in group.items():
                 if key != "h" and np.shape(e) == np.shape(group["h"]):
                     orders[f"{name} {key}" if key != "error" else name] = (group["h"], e)
-        axis = "t" if "t" in group else "exponent" if "exponent" in group else None
         if np.ndim(group.get("x", 0)) == 2 and "vz" in group:
             orbits[name] = group
         elif axis:
-            t = np.asarray(group[axis])
+            t = np.asarray(group[axis], dtype=float)
             for key, y in group.items():
                 y = np.asarray(y) if not isinstance(y, (str, float)) else np.zeros(0)
                 if key != axis and y.ndim == 1 and y.dtype.kind == "f" and len(y) in (len(t), len(t) - 1):
-                    series.setdefault(key, []).append((name, t[len(t) - len(y) :], y))
-    panels = bool(orders) + min(3, len(series)) + len(orbits)
+                    series.setdefault((axis, key), []).append((name, t[len(t) - len(y) :], y))
+    shown = list(series.items())[:3]
+    panels = bool(orders) + len(shown) + len(orbits)
     if not panels:
         return _claims(result)
     with style():
-        columns = min(panels, 2)
+        columns = panels if panels < 4 else 2 if panels == 4 else 3
         rows = -(-panels // columns)
-        drawn, axes = plt.subplots(rows, columns, figsize=(5.4 * columns, 3.7 * rows), layout="constrained", squeeze=False)
+        drawn, axes = plt.subplots(rows, columns, figsize=(max(5.4, 4.4 * columns), 3.6 * rows), squeeze=False)
         free = iter(axes.ravel())
         if orders:
             convergence(orders, next(free))
-        for key, curves in list(series.items())[:3]:
-            ax = next(free)
-            spread = np.concatenate([np.abs(y[np.isfinite(y)]) for *_, y in curves])
-            small = spread[spread > 0]
-            wide = bool(small.size) and float(small.max()) > 1e4 * float(np.median(small))
-            for name, t, y in curves:
-                step = max(1, len(t) // 3000)
-                if wide or key in ("violation", "residual", "distance", "position", "velocity", "error"):
-                    magnitude(ax, t, y, name)
-                else:
-                    ax.plot(t[::step], y[::step], lw=0.9, label=name)
-            ax.set(xlabel="time" if "exponent" not in result.data else "exponent of the mass", ylabel=key, title=key)
-            crowded(ax)
+        for (axis, key), curves in shown:
+            _series(next(free), AXES[axis], key, curves)
         for name, group in orbits.items():
             ax = next(free)
             for x, z, vz in zip(group["x"], group["z"], group["vz"], strict=True):
                 keep = x > 0
                 ax.plot(z[keep], vz[keep], ".", ms=1.2, mew=0, rasterized=True)
-            ax.set(xlabel="z", ylabel="z'", title=name)
+            finish(ax, "$z$", r"$\dot{z}$", name)
         for ax in free:
             ax.set_axis_off()
         drawn.suptitle(f"{result.id}: {result.title}")
     return drawn
 
 
+def _series(ax: Any, across: str, key: str, curves: list[Curve]) -> None:
+    """Curves over time or an exponent: small numbers by their size, an energy that hardly changes by its change."""
+    finite = np.concatenate([y[np.isfinite(y)] for *_, y in curves])
+    small = np.abs(finite[finite != 0])
+    label = LABELS.get(key, key)
+    if key == "energy" and small.size and max(np.ptp(y[np.isfinite(y)]) for *_, y in curves) < 1e-3 * small.max():
+        curves = [(name, t[1:], y[1:] - y[0]) for name, t, y in curves]
+        label, wide = "$|H - H_0|$", True
+    else:
+        wide = key in SMALL or (bool(small.size) and float(small.max()) > 1e4 * float(np.median(small)))
+        if key == "energy" and all(y[0] == 0 for *_, y in curves):
+            label = "$|H - H_0|$"
+    for name, t, y in curves:
+        if wide:
+            magnitude(ax, t, y, name)
+        else:
+            every = max(1, len(t) // 3000)
+            ax.plot(t[::every], y[::every], lw=0.9, label=name)
+    finish(ax, across, label, key)
+    if len(curves) > 1:
+        crowded(ax)
+
+
 def _claims(result: Result) -> Any:
     """Our numbers beside their limits, where there are no series to draw."""
     import matplotlib.pyplot as plt
-
-    from dalembert.plotting import COLOURS, style
 
     rows = []
     for row in result.rows:
