@@ -1,4 +1,10 @@
-"""Find the gravity of a pendulum from where it is after one second, by Newton's method on the simulation itself."""
+"""
+Fit a parameter
+===============
+
+Find the gravity of a pendulum from where it is after one second, by Newton's method on the simulation itself: runs are
+differentiable.
+"""
 
 import dalembert as da
 
@@ -10,6 +16,5 @@ for _ in range(8):
     run = da.sensitivity(system, "rattle", t_end=1.0, step=0.002, parameters={"g": g})
     miss = run.solution.q[-1] - target
     slope = run.jacobian("q", "g")
-    change = float(slope @ miss / (slope @ slope))
-    g -= change
+    g -= float(slope @ miss / (slope @ slope))
     print(f"g = {g:.12f}   miss = {abs(miss).max():.1e}")

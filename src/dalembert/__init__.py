@@ -2,7 +2,7 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-from dalembert import analysis, catalog, discrete, experiments, methods, reduced
+from dalembert import analysis, catalog, discrete, experiments, methods, plotting, reduced
 from dalembert.analysis import compare, convergence, diagnose, poincare
 from dalembert.catalog import list_systems
 from dalembert.engine import control
@@ -93,6 +93,7 @@ __all__ = [
     "list_systems",
     "load",
     "methods",
+    "plotting",
     "poincare",
     "reduced",
     "sensitivity",

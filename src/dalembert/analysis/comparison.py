@@ -12,7 +12,7 @@ import numpy as np
 from dalembert import tables
 from dalembert.engine.initial import consistent
 from dalembert.engine.progress import Bar
-from dalembert.errors import MethodError
+from dalembert.errors import CompilerError, MethodError
 from dalembert.methods.base import find
 from dalembert.simulate import simulate
 
@@ -178,11 +178,12 @@ class Comparison:
     def caption(self) -> str:
         """What the columns are."""
         sol = self.runs[0]
+        engines = ", ".join(dict.fromkeys(row["engine"] for row in self.rows))
         energy = "power balance: largest residual of an interval" if sol.driven else "energy: largest change from the start"
         return (
             f"{sol.system.name}, t = {sol.t[0]:g} .. {sol.t[-1]:g}, step {sol.step:g}. Error at the end: of "
             f"{_first(sol.system)}, against {self.reference} with a quarter of the step. {energy[0].upper() + energy[1:]}. "
-            "Position, velocity: largest residual of the constraints."
+            f"Position, velocity: largest residual of the constraints. Times: {engines}."
         )
 
     def __str__(self) -> str:
@@ -205,14 +206,15 @@ def compare(system: Any, methods: Sequence[Any], *, t_end: float, step: float, r
     kept = _momenta(truth)
     runs, rows = [], []
     for method in chosen:
-        sol = simulate(system, method, t_end=t_end, step=step, **options)
+        sol = _compiled(system, method, {**options, "t_end": t_end, "step": step})
         seconds = [sol.stats["seconds"]]
         while len(seconds) < repeat and sum(seconds) < 0.5:
-            again = simulate(system, method, t_end=t_end, step=step, **{**options, "progress": False})
+            again = _compiled(system, method, {**options, "t_end": t_end, "step": step, "progress": False})
             seconds.append(again.stats["seconds"])
         row = measures(sol)
         order = "/".join(map(str, dict.fromkeys(method.order)))
         row |= {"order": order, "error": float(np.abs(sol.q[-1] - truth.q[-1]).max())}
+        row["engine"] = sol.stats["engine"]
         row["us_per_step"] = min(seconds) / max(1, sol.stats["steps"]) * 1e6
         for which in kept:
             values = sol.momentum(which)
@@ -220,6 +222,16 @@ def compare(system: Any, methods: Sequence[Any], *, t_end: float, step: float, r
         runs.append(sol)
         rows.append(row)
     return Comparison(name, runs, rows)
+
+
+def _compiled(system: Any, method: Any, options: dict[str, Any]) -> Any:
+    """A compiled run, so that times can be compared; in the virtual machine where there is no compiler."""
+    if "compile" in options:
+        return simulate(system, method, **options)
+    try:
+        return simulate(system, method, compile=True, **options)
+    except CompilerError:
+        return simulate(system, method, compile=False, **options)
 
 
 def _momenta(sol: Any) -> list[str]:

@@ -1,0 +1,71 @@
+"""Write the tables of the pages that the library itself knows: `python docs/tables.py`.
+
+`methods.md` wholly, and the comparison in `choosing.md`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import dalembert as da
+from dalembert import tables
+
+HERE = Path(__file__).parent
+INTRODUCTION = """\
+Written by `python docs/tables.py` from what the methods say of themselves; the tests measure it. The order is that of positions,
+velocities and multipliers; where a number of stages belongs to a name, it is shown for the default one and any other can be
+written in its place (`gauss-5`). Nonholonomic: whether such constraints are treated. Zero mass: whether a singular mass matrix is."""
+KINDS = {"mechanical": "mechanical", "hamiltonian": "Hamiltonian", "port-hamiltonian": "port-Hamiltonian", "dae": "DAE"}
+GROUPS = {
+    "Mechanics: energy, momenta, constraints": lambda m: (
+        not m.external and not hasattr(m, "stages") and m.index and "dae" not in m.treats
+    ),
+    "Stages": lambda m: not m.external and hasattr(m, "stages"),
+    "Differential-algebraic and port-Hamiltonian": lambda m: not m.external and m.index and "dae" in m.treats,
+    "Explicit, free systems": lambda m: not m.external and not m.index,
+    "Index-reduced equations, to compare with": lambda m: m.external,
+}
+
+
+def methods() -> str:
+    """The page of all methods."""
+    lines = ["# All methods", "", INTRODUCTION, ""]
+    left = list(da.list_methods())
+    heads = ["method", "order", "treats", "nonholonomic", "zero mass", "keeps", "", "from"]
+    for title, belongs in GROUPS.items():
+        mine = [row for row in left if belongs(row.method())]
+        left = [row for row in left if row not in mine]
+        rows = []
+        for row in mine:
+            traits = [word for word, has in (("symmetric", row.symmetric), ("symplectic", row.symplectic)) if has]
+            kinds = ", ".join(KINDS.get(k, k) for k in row.treats)
+            order = ", ".join(dict.fromkeys(map(str, row.order)))
+            flags = ["yes" if getattr(row.method, name) else "" for name in ("nonholonomic", "any_mass")]
+            shown = row.name if " " not in row.name else 'da.compose("rattle", order=4)'
+            rows.append([f"`{shown}`", order, kinds, *flags, row.keeps, ", ".join(traits), row.source])
+        if rows:
+            lines += [f"## {title}", "", tables.write(heads, rows, "markdown", left=len(heads)), ""]
+    assert not left, left
+    return "\n".join(lines)
+
+
+def comparison() -> str:
+    """The table of choosing.md, without times, which are those of a machine."""
+    names = ["rattle", "lobatto-pair-3", "murua-3", "energy-momentum"]
+    table = da.compare(da.catalog.double_pendulum(), names, t_end=10.0, step=0.01).table("markdown")
+    rows = [line.strip("| ").split("|")[:-1] for line in table.splitlines()]
+    cells = [[c.strip() for c in row] for row in rows]
+    return tables.write(cells[0], cells[2:], "markdown")
+
+
+def fill(page: str, mark: str, text: str) -> str:
+    """A page with the part between two marks replaced."""
+    begin, end = f"<!-- generated: {mark} -->", "<!-- end -->"
+    return re.sub(rf"{begin}.*?{end}", lambda _: f"{begin}\n\n{text}\n\n{end}", page, count=1, flags=re.S)
+
+
+if __name__ == "__main__":
+    (HERE / "methods.md").write_text(methods(), encoding="utf-8")
+    page = HERE / "choosing.md"
+    page.write_text(fill(page.read_text(encoding="utf-8"), "comparison", comparison()), encoding="utf-8")
