@@ -22,7 +22,11 @@ author = "The dalembert developers"
 version = release = da.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
 html_theme = "alabaster"
-html_theme_options = {"page_width": "1100px", "description": "Write the energy and the constraints. Get motion that keeps them."}
+html_theme_options = {
+    "page_width": "1240px",
+    "body_max_width": "100%",
+    "description": "Write the energy and the constraints. Get motion that keeps them.",
+}
 html_static_path = ["style"]
 html_css_files = ["pages.css"]
 html_extra_path = ["_generated"]
@@ -41,6 +45,7 @@ sphinx_gallery_conf = {
     "subsection_order": ExplicitOrder(["*"]),
     "download_all_examples": False,
     "show_memory": False,
+    "capture_repr": (),
     "show_signature": False,
     "remove_config_comments": True,
     "min_reported_time": 1e9,

@@ -8,7 +8,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from dalembert.experiments.daes import pendulum
-from dalembert.plotting import style
+from dalembert.plotting import finish, magnitude, style
 from dalembert.reduced import Baumgarte, CoordinatePartition, Projection
 from dalembert.simulate import simulate
 
@@ -23,15 +23,14 @@ cases = {
     "index 3, rattle": "rattle",
 }
 with style():
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4))
     for label, method in cases.items():
         sol = simulate(system, method, **start, t_end=50.0, step=0.05)
-        g = np.maximum(np.abs(sol.residual("position")).max(axis=1), 1e-17)
-        error = np.maximum(np.abs(sol.energy - sol.energy[0]), 1e-17)
-        axes[0].plot(sol.t, g, lw=0.9, label=label)
-        axes[1].plot(sol.t, error, lw=0.9)
+        g, error = np.abs(sol.residual("position")).max(axis=1), np.abs(sol.energy - sol.energy[0])
+        magnitude(axes[0], sol.t, g, label)
+        magnitude(axes[1], sol.t[1:], error[1:], "")
         print(f"| {label} | {g.max():.0e} | {np.abs(sol.residual('velocity')).max():.0e} | {error.max():.0e} |")
-    for ax, title, text in zip(axes, ("position constraint", "energy"), ("|g(q)|", "|H - H(0)|"), strict=True):
-        ax.set(xlabel="time", ylabel=text, title=title, yscale="log")
+    finish(axes[0], "time $t$", r"$\|g\|_\infty$", "position constraint")
+    finish(axes[1], "time $t$", "$|H - H_0|$", "error of the energy")
     figure.legend(loc="outside lower center", ncols=5)
     figure.savefig(HERE / "images" / "drift.png", dpi=130)

@@ -15,7 +15,8 @@ HERE = Path(__file__).parent
 INTRODUCTION = """\
 Written by `python docs/tables.py` from what the methods say of themselves; the tests measure it. The order is that of positions,
 velocities and multipliers; where a number of stages belongs to a name, it is shown for the default one and any other can be
-written in its place (`gauss-5`). Nonholonomic: whether such constraints are treated. Zero mass: whether a singular mass matrix is."""
+written in its place (`gauss-5`). Nonholonomic: whether such constraints are treated. Zero mass: whether a singular mass matrix
+is."""
 KINDS = {"mechanical": "mechanical", "hamiltonian": "Hamiltonian", "port-hamiltonian": "port-Hamiltonian", "dae": "DAE"}
 GROUPS = {
     "Mechanics: energy, momenta, constraints": lambda m: (

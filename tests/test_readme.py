@@ -92,3 +92,7 @@ def test_the_ten_line_method_of_contributing_works():
         np.testing.assert_allclose(mine.q, rattle.q, atol=1e-13)
     finally:
         REGISTER.pop("verlet", None)
+
+
+def test_the_number_of_experiments():
+    assert f"{len(da.experiments.REGISTER)} experiments of the literature" in README

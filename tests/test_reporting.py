@@ -16,6 +16,8 @@ BROWSER = shutil.which("chromium") or shutil.which("chromium-browser") or shutil
 DRIVER = """<script>
 window.problems = [];
 window.addEventListener("error", e => window.problems.push(String(e.message)));
+window.addEventListener("unhandledrejection", e => window.problems.push(String(e.reason)));
+for (const kind of ["error", "warn"]) console[kind] = (...words) => window.problems.push(words.join(" "));
 const pause = ms => new Promise(done => setTimeout(done, ms));
 window.addEventListener("load", async () => {
   const out = { figures: document.querySelectorAll(".figure .main-svg").length > 0, names: dalembert.names.length };
@@ -35,6 +37,8 @@ window.addEventListener("load", async () => {
   out.half = Math.floor(slider.max / 2);
   out.time = dalembert.time();
   out.cursors = dalembert.names.map(id => document.getElementById(id).layout.shapes[0].x0);
+  document.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight" }));
+  out.next = dalembert.frame;
   out.clock = document.getElementById("clock").textContent;
   out.foreign = performance.getEntriesByType("resource").map(r => r.name).filter(n => !n.startsWith("data:") &&
   !n.startsWith("blob:")); out.problems = window.problems;
@@ -49,10 +53,13 @@ window.addEventListener("load", async () => {
 def solutions():
     yield da.simulate(da.catalog.double_pendulum(), "rattle", t_end=3.0, step=0.01)
     yield da.simulate(da.catalog.spherical_pendulum(), "energy-momentum", t_end=2.0, step=0.01)
+    yield da.simulate(da.catalog.rolling_disk(), "spark-2", t_end=2.0, step=0.01)
+    yield da.simulate(da.catalog.rlc_ladder(), "discrete-gradient", t_end=2.0, step=0.01, u=[1.0])
+    yield da.simulate(da.catalog.simple_pendulum().to_dae("ggl"), "spark-2", t_end=1.0, step=0.01)
     yield da.simulate(da.catalog.mass_spring_damper(), "discrete-gradient", t_end=2.0, step=0.01, u=lambda t: [np.sin(t)])
 
 
-@pytest.mark.parametrize("k", range(3))
+@pytest.mark.parametrize("k", range(6))
 def test_report_in_a_browser(tmp_path, k):
     sol = list(solutions())[k]
     path = sol.report(tmp_path / "run.html")
@@ -65,14 +72,10 @@ def test_report_in_a_browser(tmp_path, k):
     driven = tmp_path / "driven.html"
     driven.write_text(text.replace("</head>", DRIVER + "</head>"))
     command = [
-        BROWSER,
-        "--headless",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--virtual-time-budget=30000",
-        "--dump-dom",
-        driven.as_uri(),
-    ]
+        BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+        "--disable-component-update", "--disable-sync", f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=30000",
+        "--dump-dom", driven.as_uri(),
+    ]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     found = re.search(r'<pre id="verdict">(.*?)</pre>', done.stdout, flags=re.S)
     assert found, done.stderr[-2000:]
@@ -81,6 +84,7 @@ def test_report_in_a_browser(tmp_path, k):
     assert out["moved"]
     assert out["redrawn"]
     assert out["frame"] == out["half"]
+    assert out["next"] == out["half"] + 1
     assert all(abs(x - out["time"]) < 1e-9 for x in out["cursors"])
     assert out["problems"] == []
     assert out["foreign"] == []

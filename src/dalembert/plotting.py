@@ -146,14 +146,19 @@ def _thin(n: int, most: int = 4000) -> Any:
     return slice(None) if n <= most else np.unique(np.linspace(0, n - 1, most).astype(int))
 
 
-def magnitude(ax: Any, t: np.ndarray, values: np.ndarray, label: str) -> None:
-    """|values| on a log axis, as the largest in each of some 500 intervals; exact zeros are drawn at 1e-17."""
+def envelope(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """|values| for a logarithmic axis: the largest in each of some 500 intervals; exact zeros become 1e-17."""
     values = np.maximum(np.abs(values), 1e-17)
     bins = max(1, len(t) // 500)
     if bins > 1:
         cut = len(t) // bins * bins
         t, values = t[:cut:bins], values[:cut].reshape(-1, bins).max(axis=1)
-    ax.plot(t, values, label=label, lw=0.9)
+    return t, values
+
+
+def magnitude(ax: Any, t: np.ndarray, values: np.ndarray, label: str) -> None:
+    """The envelope of |values| on a logarithmic axis."""
+    ax.plot(*envelope(t, values), label=label, lw=0.9)
     ax.set_yscale("log")
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from dalembert.engine.progress import Bar
 from dalembert.errors import MethodError
-from dalembert.plotting import COLOURS, _label, frames, style
+from dalembert.plotting import COLOURS, _label, envelope, frames, style
 from dalembert.systems import Picture
 
 if TYPE_CHECKING:
@@ -58,9 +58,12 @@ def _figures(sol: Solution) -> list[dict[str, Any]]:
     t = sol.t[rows].tolist()
 
     def figure(title: str, label: str, lines: list[tuple[str, np.ndarray]], log: bool = False) -> dict[str, Any]:
-        drawn = [(name, np.maximum(np.abs(y), 1e-17) if log else y) for name, y in lines]
-        return {"title": title, "label": label, "log": log, "t": t,
-                "lines": [{"name": name, "y": np.asarray(y)[rows].tolist()} for name, y in drawn]}  # fmt: skip
+        if not log:
+            drawn = [{"name": name, "y": np.asarray(y)[rows].tolist()} for name, y in lines]
+            return {"title": title, "label": label, "log": log, "t": t, "lines": drawn}
+        binned = [(name, *envelope(sol.t, y)) for name, y in lines]
+        drawn = [{"name": name, "y": y.tolist()} for name, _, y in binned]
+        return {"title": title, "label": label, "log": log, "t": binned[0][1].tolist(), "lines": drawn}
 
     system, unit = sol.system, _label(sol, "energy", "energy")
     names = system.coordinates[:8]
