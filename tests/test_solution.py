@@ -87,7 +87,7 @@ def test_dense_output_itself_is_of_fourth_order():
         t = np.arange(0, 2 + h / 2, h)
         q, v = np.cos(t)[:, None], -np.sin(t)[:, None]
         k = len(t) - 1
-        exact = Solution(
+        exact = Solution.of(
             system,
             da.methods.Midpoint(),
             system.pack(),
@@ -232,3 +232,34 @@ def test_lists_print_as_tables():
     assert {s.name for s in systems} >= {"double-pendulum", "four-particles", "chain"}
     assert "double-pendulum" in str(systems)
     assert da.catalog.make("chain").n == 10
+
+
+def test_events_go_through_a_file(tmp_path):
+    sol = da.simulate(
+        da.catalog.simple_pendulum(), "rattle", t_end=3.0, step=0.01,
+        events=[da.Event(lambda q: q[0], name="lowest"), da.Event(lambda q: q[0] - 5.0, name="never")],
+    )  # fmt: skip
+    sol.save(tmp_path / "a.nc")
+    back = da.load(tmp_path / "a.nc")
+    assert len(back.events["lowest"]) == len(sol.events["lowest"]) > 0
+    for key in ("t", "q", "v", "p"):
+        for name in ("lowest", "never"):
+            ours, theirs = getattr(back.events[name], key), getattr(sol.events[name], key)
+            assert np.array_equal(ours, theirs)
+            assert ours.shape == theirs.shape
+
+
+def test_what_a_kind_of_system_does_not_have_is_told():
+    port = da.simulate(da.catalog.dc_motor(), "discrete-gradient", t_end=0.1, step=0.01)
+    with pytest.raises(da.MethodError, match="no kinetic energy of its own"):
+        _ = port.kinetic
+    with pytest.raises(da.MethodError, match="no momentum of its own"):
+        port.momentum("linear")
+    dae = da.simulate(da.catalog.simple_pendulum().to_dae("ggl"), "spark-2", t_end=0.1, step=0.01)
+    with pytest.raises(da.MethodError, match="no energy of its own"):
+        _ = dae.energy
+    mechanical = da.simulate(da.catalog.simple_pendulum(), "rattle", t_end=0.1, step=0.01)
+    with pytest.raises(da.MethodError, match="z belongs to"):
+        _ = mechanical.z
+    with pytest.raises(da.MethodError, match="belong to discrete-gradient"):
+        _ = mechanical.costates

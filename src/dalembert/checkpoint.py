@@ -15,7 +15,7 @@ from dalembert.engine.machine import Memory
 from dalembert.engine.program import Program
 from dalembert.errors import MethodError
 from dalembert.methods.base import Method
-from dalembert.solution import Solution, read, target
+from dalembert.solution import Solution, read, target, write
 from dalembert.systems.base import System
 
 EVERY = 30.0  # seconds between two writes
@@ -102,5 +102,5 @@ class Checkpoint:
             "before": memory.before.tolist(),
         }
         system, method, par, start, program, inputs = self._parts
-        Solution.of_run(system, method, par, run, start, program, inputs).save(self.path, _extra=extra)
+        write(Solution.of_run(system, method, par, run, start, program, inputs), self.path, extra)
         self.written = time.perf_counter()

@@ -121,7 +121,7 @@ class Reduced(Method):
             "seconds": time.perf_counter() - begun, "save_every": grid.save_every,
         }  # fmt: skip
         n, count = system.n, len(t) - 1
-        solution = Solution(
+        solution = Solution.of(
             system, self, par, t, y[:, :n], y[:, n:], np.zeros((count, 0)), t[1:], np.zeros((count, 2)),
             inputs(t) if system.nu else np.zeros((len(t), 0)), grid.h, stats,
         )  # fmt: skip

@@ -1,0 +1,9 @@
+"""What a run returns: trajectories, and everything that can be asked about them."""
+
+from dalembert.solution.base import Sample, Solution
+from dalembert.solution.daes import DaeSolution
+from dalembert.solution.files import load, read, target, write
+from dalembert.solution.mechanical import MechanicalSolution
+from dalembert.solution.ports import PortSolution
+
+__all__ = ["DaeSolution", "MechanicalSolution", "PortSolution", "Sample", "Solution", "load", "read", "target", "write"]

@@ -1,0 +1,93 @@
+"""Solutions in files, and paths that can be written to."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import MethodError
+from dalembert.methods.base import Method
+from dalembert.systems.base import System
+
+if TYPE_CHECKING:
+    from dalembert.solution.base import Solution
+
+
+def target(path: Any) -> Path:
+    """A path that a file can be written to."""
+    if not isinstance(path, (str, Path)) or not str(path):
+        raise MethodError(f"a file name is expected, not {path!r}")
+    out = Path(path)
+    if out.is_dir():
+        raise MethodError(f"{str(out)!r} is a directory; give a file name in it")
+    if not out.parent.is_dir():
+        raise MethodError(f"the directory {str(out.parent)!r} does not exist; make it first")
+    return out
+
+
+def write(solution: Solution, path: str | Path, extra: Any = None) -> Path:
+    """A NetCDF file with the trajectory, the system's functions, the events, and anything else that can stand in JSON."""
+    path = target(path)
+    data = solution.to_xarray()
+    events = {
+        name: {key: np.asarray(getattr(hits, key)).tolist() for key in ("t", "q", "v", "p")}
+        for name, hits in solution.events.items()
+    }
+    meta = {
+        "method": solution.method.spec(),
+        "parameters": solution._par.tolist(),
+        "stats": solution.stats,
+        "system": solution.system.dumps(),
+        "events": events,
+        "extra": extra,
+    }
+    # a variable, not an attribute: attributes of a NetCDF file cannot be long
+    data["dalembert"] = ("byte", np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8))
+    temporary = path.with_name(path.name + ".part")
+    data.to_netcdf(temporary, engine="netcdf4")
+    temporary.replace(path)
+    return path
+
+
+def load(path: str | Path) -> Solution:
+    """Read a solution that `Solution.save` wrote."""
+    return read(path)[0]
+
+
+def read(path: str | Path) -> tuple[Solution, dict[str, Any]]:
+    """A solution from a file, and what was stored with it."""
+    import xarray as xr
+
+    from dalembert.solution.base import Solution
+
+    if not (isinstance(path, (str, Path)) and Path(path).is_file()):
+        raise MethodError(f"there is no file {str(path)!r}")
+    try:
+        data = xr.load_dataset(path, engine="netcdf4")
+        meta = json.loads(data["dalembert"].values.astype(np.uint8).tobytes())
+    except (OSError, KeyError, ValueError) as error:
+        raise MethodError(f"{str(path)!r} is not a solution written by dalembert: {error}") from error
+    system = System.loads(meta["system"])
+    method = Method.of_spec(meta["method"])
+    intervals = len(data["time"]) - 1
+    lam = data["lam"].values if "lam" in data else np.zeros((intervals, 0))
+    u = data["u"].values if "u" in data else np.zeros((intervals + 1, 0))
+    work = np.stack([data["supplied"].values, data["dissipated"].values], axis=1)
+    solution = Solution.of(
+        system, method, np.array(meta["parameters"]), data["time"].values, data["q"].values,
+        data[system.momenta].values, lam, data["time_lam"].values, work, u, float(data.attrs["step"]), meta["stats"],
+    )  # fmt: skip
+    solution.events = {name: _hits(found, system) for name, found in meta.get("events", {}).items()}
+    return solution, meta["extra"] or {}
+
+
+def _hits(found: dict[str, Any], system: System) -> Any:
+    """Crossings read from a file; arrays without a row keep their columns."""
+    from dalembert.engine.events import Hits
+
+    t = np.array(found["t"], dtype=float)
+    columns = {"q": system.n, "v": system.nv, "p": system.size_of("p")}
+    return Hits(t, *(np.array(found[k], dtype=float).reshape(len(t), -1 if len(t) else columns[k]) for k in ("q", "v", "p")))

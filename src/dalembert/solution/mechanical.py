@@ -1,0 +1,165 @@
+"""Runs of mechanical and Hamiltonian systems."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dalembert.errors import MethodError, ModelError, suggest
+from dalembert.solution.base import Solution, largest
+
+
+class MechanicalSolution(Solution):
+    """Positions, velocities and momenta, multipliers, energies, constraints at all levels."""
+
+    kinds: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
+
+    @cached_property
+    def v(self) -> np.ndarray:
+        """Velocities."""
+        return self._second if self.system.momenta == "v" else self._numeric("velocity")
+
+    @cached_property
+    def p(self) -> np.ndarray:
+        """Momenta, `M(q) v` for a mechanical system."""
+        return self._second if self.system.momenta == "p" else self._numeric("momentum")
+
+    @cached_property
+    def _slopes(self) -> np.ndarray:
+        if not self.system.has("kinematics"):
+            return self.v
+        Z = self._numeric("kinematics").reshape(len(self.t), self.system.n, -1)
+        return np.asarray(np.einsum("tij,tj->ti", Z, self.v))
+
+    @cached_property
+    def lam(self) -> np.ndarray:
+        """Multipliers at the times `t_lam`: those of the method, or of the acceleration level where it stores none."""
+        if self._lam.shape[1] or not self.system.m:
+            return self._lam
+        from dalembert.engine.initial import multipliers
+
+        rows = slice(len(self.t) - len(self.t_lam), None)
+        at = {k: a[rows] for k, a in self._at.items()} | {"v": self.v[rows]}
+        one = [{k: a[i] for k, a in at.items()} for i in range(len(self.t_lam))]
+        return np.array([multipliers(self.system, a, self._par, a.get("u")) for a in one]).reshape(-1, self.system.m)
+
+    @cached_property
+    def y(self) -> np.ndarray:
+        """Outputs collocated with the inputs, `B(q)^T v`."""
+        if not self.system.has("inputs"):
+            return np.zeros((len(self.t), 0))
+        B = self._numeric("inputs").reshape(len(self.t), self.system.nv, -1)
+        return np.asarray(np.einsum("tij,ti->tj", B, self.v))
+
+    @cached_property
+    def kinetic(self) -> np.ndarray:
+        """Kinetic energy."""
+        return self._numeric("kinetic")[:, 0]
+
+    @cached_property
+    def potential(self) -> np.ndarray:
+        """Potential energy."""
+        return self._numeric("potential")[:, 0]
+
+    @property
+    def driven(self) -> bool:
+        """Whether energy comes in or goes out: forces, inputs, dissipation, or a dependence on time."""
+        s = self.system
+        named = s.has("force") or s.nu or s.has("dissipation") or s.depends("potential", "t") or s.depends("hamiltonian", "t")
+        return bool(named or s.moving)
+
+    def _halves(self, t: np.ndarray, q: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        if self.system.momenta == "v":
+            return second, self.system.numeric("momentum", self._par, q=q, v=second)
+        return self.system.numeric("velocity", self._par, q=q, p=second, t=t), second
+
+    def _position(self) -> np.ndarray:
+        return self._numeric("holonomic") if self.system.mh else super()._position()
+
+    def _velocity(self) -> np.ndarray:
+        return self._numeric("drift", v=self.v) if self.system.m else super()._velocity()
+
+    def _acceleration(self) -> np.ndarray:
+        if not self.system.m:
+            return super()._acceleration()
+        from dalembert.engine.initial import _accelerations
+
+        sample = self.at(self.t_lam)
+        u = np.array([np.interp(self.t_lam, self.t, column) for column in self.u.T]).T if self.system.nu else None
+        f = _accelerations(self.system)
+        rows = []
+        for k, t in enumerate(self.t_lam):
+            arguments = [sample.q[k], sample.v[k], sample.p[k], t, np.zeros(0) if u is None else u[k], self._par]
+            A, F, C, d = (np.array(x.full()) for x in f(*arguments))
+            G = self.system.numeric("jacobian", self._par, q=sample.q[k], t=t).reshape(self.system.m, -1)
+            a = np.linalg.solve(A, F[:, 0] - G.T @ self.lam[k])
+            rows.append(C @ a - d[:, 0])
+        return np.array(rows).reshape(-1, self.system.m)
+
+    def momentum(self, name: str, dimension: int | None = None) -> np.ndarray:
+        """Total `"linear"` or `"angular"` momentum (about the origin) of a system of particles.
+
+        Coordinates are those of particles one after another, in `dimension` dimensions (that of the system by default).
+        """
+        if name not in ("linear", "angular"):
+            raise MethodError(f"there is no momentum {name!r}{suggest(str(name), ['linear', 'angular'])}")
+        if dimension not in (None, 1, 2, 3):
+            raise MethodError(f"dimension must be 1, 2 or 3, not {dimension!r}")
+        d = dimension or self.system.dimension or self._guess_dimension()
+        if self.system.n % d:
+            raise ModelError(f"{self.system.n} coordinates cannot be particles in {d} dimensions")
+        q, p = (a.reshape(len(self.t), -1, d) for a in (self.q, self.p))
+        if name == "linear":
+            return np.asarray(p.sum(axis=1))
+        if d == 1:
+            raise ModelError("particles on a line have no angular momentum")
+        if d == 2:
+            return np.asarray((q[..., 0] * p[..., 1] - q[..., 1] * p[..., 0]).sum(axis=1))
+        return np.asarray(np.cross(q, p).sum(axis=1))
+
+    def _guess_dimension(self) -> int:
+        """The dimension in which energy and constraints are invariant under rotations, if there is just one."""
+        able = [d for d in (2, 3) if self.system.n % d == 0]
+        fits = [d for d in able if self._rotates(d)]
+        choice = fits or able
+        if len(choice) != 1:
+            raise ModelError(
+                f"the dimension of the particles of {self.system.name!r} is not known: say momentum(name, dimension=2 or 3), "
+                "or dimension=... when making the system"
+            )
+        return choice[0]
+
+    def _rotates(self, d: int) -> bool:
+        angle = 0.3
+        rotation = np.eye(d)
+        rotation[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
+        roles = ("energy", "holonomic") if self.system.mh else ("energy",)
+        turned = {k: (np.reshape(self._at[k][0], (-1, d)) @ rotation.T).ravel() for k in ("q", self.system.momenta)}
+        for role in roles:
+            a = self.system.numeric(role, self._par, **{k: self._at[k][0] for k in turned}, t=self.t[0])
+            b = self.system.numeric(role, self._par, **turned, t=self.t[0])
+            if np.abs(a - b).max() > 1e-9 * (1 + np.abs(a).max()):
+                return False
+        return True
+
+    def _summary(self) -> list[tuple[str, str]]:
+        scale = max(largest(self.energy), largest(self.kinetic), 1e-300)
+        if self.driven:
+            rows = [self._balance_row(scale), ("supplied, dissipated", f"{self.supplied.sum():.6g}, {self.dissipated.sum():.6g}")]
+        else:
+            change = largest(self.energy - self.energy[0]) / scale
+            rows = [("energy error", f"{change:.1e} of the largest energy ({scale:.4g})")]
+        levels = ("position", "velocity") if self.system.m else ()
+        return rows + [(f"{level} constraints", f"{largest(self.residual(level)):.1e} at most") for level in levels]
+
+    def _variables(self, data: dict[str, Any], coords: dict[str, Any]) -> None:
+        moving = "velocity" if self.system.has("kinematics") else "coordinate"
+        data |= {"v": (("time", moving), self.v), "p": (("time", moving), self.p)}
+        data |= {name: ("time", getattr(self, name)) for name in ("energy", "kinetic", "potential")}
+        if self.system.m:
+            data["lam"] = (("time_lam", "constraint"), self.lam)
+            coords["constraint"] = np.arange(1, self.system.m + 1)
+        if self.system.mh:
+            data["g"] = (("time", "holonomic"), self.residual("position"))
