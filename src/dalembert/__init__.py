@@ -6,8 +6,8 @@ from dalembert import analysis, catalog, discrete, experiments, methods, plottin
 from dalembert.analysis import compare, convergence, diagnose, poincare
 from dalembert.catalog import list_systems
 from dalembert.engine import control
+from dalembert.engine.consistency import consistent
 from dalembert.engine.events import Event, Hits
-from dalembert.engine.initial import consistent
 from dalembert.errors import (
     CompilerError,
     ConvergenceError,

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.engine import driver, initial
+from dalembert.engine import checks, driver, initial
 from dalembert.engine.linear import Linearization, chunks
 from dalembert.engine.machine import Memory
 from dalembert.errors import MethodError, UnknownKeyword, suggest
@@ -54,7 +54,7 @@ def sensitivity(
     q, second = initial.choose(system, q, v, p, par)
     at = initial.arguments(system, q, second, grid.t0, par)
     inputs = initial.inputs_of(system, u, grid.t0)
-    initial.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method)
+    checks.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method)
     return Sensitivity(system, method, grid, par, at, inputs, rule, compile)
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.checkpoint import Checkpoint
-from dalembert.engine import control, driver, initial
+from dalembert.engine import checks, consistency, control, driver, initial
 from dalembert.engine import events as watching
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import EPS, Rule
@@ -120,7 +120,7 @@ def simulate(
     inputs = initial.inputs_of(system, u, grid.t0)
     q, second = initial.choose(system, q, v, p, par, grid.t0, inputs(np.array([grid.t0]))[0])
     at = initial.arguments(system, q, second, grid.t0, par)
-    initial.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method)
+    checks.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method)
     if method.external:
         if controller or wanted or checkpoint is not None:
             raise MethodError(f"{method} controls its steps itself; adaptive, events and checkpoint do not go with it")
@@ -198,7 +198,7 @@ def start(
         elif kind == "lam" and system.m:
             if lam is None:
                 first = inputs(np.array([at["t"]]))[0] if system.nu else None
-                state[part] = initial.multipliers(system, at, par, first)
+                state[part] = consistency.multipliers(system, at, par, first)
             else:
                 given = np.atleast_1d(np.asarray(lam, dtype=float))
                 if given.shape != (system.m,) or not np.isfinite(given).all():

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dalembert import tables
-from dalembert.engine.initial import consistent
+from dalembert.engine.consistency import consistent
 from dalembert.engine.progress import Bar
 from dalembert.errors import CompilerError, MethodError
 from dalembert.methods.base import find

@@ -9,7 +9,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.engine import initial
+from dalembert.engine import checks, consistency, initial
 from dalembert.errors import DalembertError, InconsistentState, MethodError
 from dalembert.methods.base import REGISTER
 from dalembert.systems.base import System
@@ -161,7 +161,7 @@ def _rank(K: np.ndarray, tolerance: float = 1e-10) -> tuple[list[int], list[int]
     zero = [i for i, x in enumerate(norms) if x < 1e-12]
     unit = K / np.where(norms > 0, norms, 1)[:, None]
     rows = [i for i in range(len(K)) if i not in zero]
-    kept, extra = initial._independent(unit[rows], tolerance)
+    kept, extra = checks.independent(unit[rows], tolerance)
     u, s, _ = np.linalg.svd(unit[rows])
     smallest = float(s[-1]) if len(s) == len(rows) and len(s) else 0.0
     near = [rows[i] for i in np.flatnonzero(np.abs(u[:, -1]) > 0.1)] if smallest < 1e-4 and rows else []
@@ -183,7 +183,7 @@ def _massless(s: Any, q: np.ndarray, par: np.ndarray) -> tuple[str, ...]:
 
 
 def _conditioning(out: Diagnosis, s: Any, at: Mapping[str, Any], K: np.ndarray, par: np.ndarray) -> None:
-    A, *_ = initial._accelerations(s)(at["q"], at["v"], at.get("p", np.zeros(s.nv)), at["t"], np.zeros(s.nu), par)
+    A, *_ = consistency.accelerations(s)(at["q"], at["v"], at.get("p", np.zeros(s.nv)), at["t"], np.zeros(s.nu), par)
     M = np.asarray(A.full())
     if s.kind == "mechanical":
         out.conditioning["M"] = float(np.linalg.cond(M))
@@ -238,7 +238,7 @@ def _pencil(s: Any, at: Mapping[str, Any], par: np.ndarray) -> tuple[np.ndarray,
     A = ca.Function("A", [s.q, second, lam, s.t, s.u, s.par], [ca.jacobian(ca.vertcat(*rows), unknown), inertia])
     best = np.zeros(m)
     if m:
-        parts = initial._accelerations(s)(at["q"], at["v"], at.get("p", np.zeros(nv)), at["t"], np.zeros(s.nu), par)
+        parts = consistency.accelerations(s)(at["q"], at["v"], at.get("p", np.zeros(nv)), at["t"], np.zeros(s.nu), par)
         M, F, C, d = (np.asarray(x.full()) for x in parts)
         K = np.asarray(initial.jacobian(s, at, par).full())
         matrix = np.block([[M, K.T], [C, np.zeros((m, m))]])

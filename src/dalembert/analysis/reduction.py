@@ -9,7 +9,8 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine import elimination
-from dalembert.engine.initial import _accelerations, inputs_of
+from dalembert.engine.consistency import accelerations
+from dalembert.engine.initial import inputs_of
 from dalembert.engine.machine import bind
 from dalembert.errors import MethodError
 
@@ -26,7 +27,7 @@ def ode(
         raise MethodError("ode() treats mechanical and Hamiltonian systems")
     s, par = system, system.pack(parameters)
     inputs = inputs_of(s, u, 0.0)
-    A, F, C, d = _accelerations(s)(s.q, s.v, s.p, s.t, s.u, s.par)
+    A, F, C, d = accelerations(s)(s.q, s.v, s.p, s.t, s.u, s.par)
     if omega and s.m:
         velocity = s.v if s.momenta == "v" else s.role("velocity")
         back = 2 * xi * omega * (s.role("jacobian") @ velocity + s.role("rate"))

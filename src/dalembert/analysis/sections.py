@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.engine import driver, initial
+from dalembert.engine import checks, driver, initial
 from dalembert.engine.events import Event, Watch, hits_of
 from dalembert.engine.machine import Memory
 from dalembert.engine.progress import Bar
@@ -104,7 +104,7 @@ def poincare(
     try:
         for k, (first, second) in enumerate(starts):
             at = initial.arguments(system, first, second, t0, par)
-            initial.check_start(system, {**at, "u": inputs(np.array([t0]))[0]}, par, method)
+            checks.check_start(system, {**at, "u": inputs(np.array([t0]))[0]}, par, method)
             state = start(system, engine.program, at, par, None, inputs)
             memory = Memory.start(engine.program, state, par, t0, grid.h)
             if strobe is not None:

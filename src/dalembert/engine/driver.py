@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.engine import compiler, initial
+from dalembert.engine import checks, compiler, initial
 from dalembert.engine.machine import Memory, Outcome, Pivoted, Records, VirtualMachine
 from dalembert.engine.native import Native, source
 from dalembert.engine.newton import Rule
@@ -359,9 +359,9 @@ def explain(system: Any, fields: dict[str, slice], inputs: Inputs, memory: Memor
         ahead = {**here, "q": q + h * here["v"], "t": t + h}
         for at in (here, ahead):
             u = inputs(np.array([at["t"]]))[0]
-            initial.check_functions(system, {**at, "u": u}, memory.par)
+            checks.check_functions(system, {**at, "u": u}, memory.par)
             if system.m:
-                initial.check_rank(initial.jacobian(system, at, memory.par), f"at t = {at['t']:g}")
+                checks.check_rank(initial.jacobian(system, at, memory.par), f"at t = {at['t']:g}")
     except DalembertError as error:
         return error
     return None

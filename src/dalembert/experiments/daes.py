@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.analysis.reduction import ode
-from dalembert.engine.initial import consistent
+from dalembert.engine.consistency import consistent
 from dalembert.experiments.base import Result, experiment, slope
 from dalembert.methods.explicit import TABLEAUS, second_order, third_order
 from dalembert.methods.tableaus import tableau

@@ -9,8 +9,8 @@ import numpy as np
 
 from dalembert import catalog
 from dalembert.analysis.measures import trend
+from dalembert.engine.consistency import consistent
 from dalembert.engine.control import Backoff, ErrorControl
-from dalembert.engine.initial import consistent
 from dalembert.errors import DalembertError, StepTooSmall
 from dalembert.experiments.base import Result, experiment
 from dalembert.simulate import simulate

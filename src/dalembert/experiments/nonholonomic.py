@@ -10,7 +10,7 @@ from dalembert import catalog
 from dalembert.analysis.measures import growth, reversibility, trend
 from dalembert.analysis.reduction import ode
 from dalembert.analysis.sections import poincare
-from dalembert.engine.initial import consistent
+from dalembert.engine.consistency import consistent
 from dalembert.experiments.base import Result, experiment, slope
 from dalembert.simulate import simulate
 

@@ -38,7 +38,7 @@ class MechanicalSolution(Solution):
         """Multipliers at the times `t_lam`: those of the method, or of the acceleration level where it stores none."""
         if self._lam.shape[1] or not self.system.m:
             return self._lam
-        from dalembert.engine.initial import multipliers
+        from dalembert.engine.consistency import multipliers
 
         rows = slice(len(self.t) - len(self.t_lam), None)
         at = {k: a[rows] for k, a in self._at.items()} | {"v": self.v[rows]}
@@ -84,11 +84,11 @@ class MechanicalSolution(Solution):
     def _acceleration(self) -> np.ndarray:
         if not self.system.m:
             return super()._acceleration()
-        from dalembert.engine.initial import _accelerations
+        from dalembert.engine.consistency import accelerations
 
         sample = self.at(self.t_lam)
         u = np.array([np.interp(self.t_lam, self.t, column) for column in self.u.T]).T if self.system.nu else None
-        f = _accelerations(self.system)
+        f = accelerations(self.system)
         rows = []
         for k, t in enumerate(self.t_lam):
             arguments = [sample.q[k], sample.v[k], sample.p[k], t, np.zeros(0) if u is None else u[k], self._par]
