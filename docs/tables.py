@@ -41,9 +41,9 @@ def methods() -> str:
         for row in mine:
             traits = [word for word, has in (("symmetric", row.symmetric), ("symplectic", row.symplectic)) if has]
             kinds = ", ".join(KINDS.get(k, k) for k in row.treats)
-            order = ", ".join(dict.fromkeys(map(str, row.order)))
+            order = ", ".join(dict.fromkeys(map(str, row.order))) if any(row.order) else "of its integrator"
             flags = ["yes" if getattr(row.method, name) else "" for name in ("nonholonomic", "any_mass")]
-            shown = row.name if " " not in row.name else 'da.compose("rattle", order=4)'
+            shown = row.name if row.name != "composition" else 'da.compose("rattle", order=4)'
             rows.append([f"`{shown}`", order, kinds, *flags, row.keeps, ", ".join(traits), row.source])
         if rows:
             lines += [f"## {title}", "", tables.write(heads, rows, "markdown", left=len(heads)), ""]

@@ -173,6 +173,7 @@ def test_compare(tmp_path):
     call = ["compare", "double-pendulum", "--methods", "rattle,lobatto-pair-3,murua-3,energy-momentum", "--t-end", "1"]
     done = run(*call, cwd=tmp_path)
     assert "| energy-momentum |" in done.stdout
+    assert "against murua-5" in done.stderr
     assert (tmp_path / "double-pendulum-comparison.png").stat().st_size > 10_000
     assert r"\toprule" in run(*call, "--no-figure", "--format", "latex", cwd=tmp_path).stdout
     rows = json.loads(run("compare", "double-pendulum", "--methods", "rattle,murua-2", "--t-end", "0.2", "--json").stdout)
@@ -224,6 +225,76 @@ def test_a_claim_that_fails_ends_with_a_code(tmp_path):
         assert done.returncode == 1
         assert words in done.stdout
         assert "0 of 1 reproduced" in (tmp_path / "reproduced" / "index.html").read_text()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ["simulate", "simple-pendulum", "-i", "progress=1"],
+        ["compare", "simple-pendulum", "--methods", "rattle", "-i", "t_end=1"],
+        ["order", "simple-pendulum", "--method", "rattle", "-i", "steps=1"], ["diagnose", "simple-pendulum", "-i", "foo=1"],
+        ["simulate", "simple-pendulum", "--output", "x" * 300 + ".nc"], ["simulate", "simple-pendulum", "--report", "a.txt"],
+        ["compare", "simple-pendulum", "--methods", "rattle", "--figure", "a.xyz"],
+        ["order", "simple-pendulum", "--method", "rattle", "--figure", "a.xyz"], ["simulate", "x" * 5000 + ".py:x"],
+        ["simulate", "simple-pendulum", "--output", "/dev/null"],
+        ["compare", "simple-pendulum", "--methods", "rattle", "--format", "x"],
+        ["simulate", "simple-pendulum", "--method", "rattle", "--t-end", "9e8", "--step", "1"], ["list", "--format", "word"],
+    ],
+    ids=lambda call: " ".join(call)[:60],
+)  # fmt: skip
+def test_mistakes_are_told_before_anything_runs(call, tmp_path):
+    done = run(*call, cwd=tmp_path, code=2)
+    assert done.stderr.startswith("error: ")
+    assert done.stdout == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_consistent_values_from_the_shell(tmp_path):
+    call = ["simulate", "simple-pendulum", "-i", "q=1.1,0.2", "-i", "v=0,1", "--t-end", "0.1"]
+    assert "violates" in run(*call, code=2).stderr
+    assert "position constraints" in run(*call, "--consistent").stdout
+    study = tmp_path / "a.toml"
+    study.write_text(
+        'system = "simple-pendulum"\nt_end = 0.1\nstep = 0.01\nconsistent = true\n[initial]\nq = [1.1, 0.2]\nv = [0, 1]\n'
+    )
+    assert "position constraints" in run("run", str(study)).stdout
+
+
+def test_what_belongs_to_other_files_of_the_user(tmp_path):
+    (tmp_path / "helper_bad.py").write_text("a = 1\n\n\n\n\ndef f(:\n")
+    (tmp_path / "imp.py").write_text("import dalembert as da\n\nimport helper_bad\n")
+    said = run("diagnose", "imp.py:x", cwd=tmp_path, code=2).stderr
+    assert "imp.py, line 3: import helper_bad" in said
+    assert "helper_bad.py, line 6: def f(:" in said
+    (tmp_path / "leaves.py").write_text("import sys\nsys.exit(3)\n")
+    assert "leaves.py, line 2: sys.exit(3)" in run("diagnose", "leaves.py:x", cwd=tmp_path, code=2).stderr
+
+
+def test_help_shows_brackets():
+    assert "[parameters]" in run("run", "--help", COLUMNS="200").stdout
+
+
+def test_a_missing_package_is_named(tmp_path):
+    code = (
+        "import sys; sys.modules['sympy'] = None\n"
+        "from dalembert.cli import main; sys.argv = ['dalembert', 'reproduce', 'dae-lagrange', '--quick']; main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 1
+    assert "not run (an equation in symbols needs SymPy: pip install 'dalembert[sympy]')" in done.stdout
+    assert "not run" in (tmp_path / "reproduced" / "index.html").read_text()
+
+
+def test_a_file_that_cannot_be_written_does_not_cost_the_others(tmp_path):
+    code = (
+        "import sys; sys.modules['plotly.offline'] = None\n"
+        "from dalembert.cli import main\n"
+        "sys.argv = 'dalembert simulate simple-pendulum --t-end 0.1 --report a.html --figure a.png'.split(); main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
+    assert done.returncode == 1
+    assert "needs plotly" in done.stderr
+    assert (tmp_path / "a.png").exists()
 
 
 def test_an_interrupted_run_keeps_what_it_has(tmp_path):

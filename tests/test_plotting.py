@@ -110,3 +110,58 @@ def test_section_is_labelled_by_coordinates():
     )
     ax = points.plot(("q", 2), ("v", 2))
     assert (ax.get_xlabel(), ax.get_ylabel()) == ("$z$", r"$\dot{z}$")
+
+
+NAMES = [
+    "x%", "a#b", "a{b", "a$b$c", "50%", "q^", "$x$_1", r"$\theta_1$", r"\theta_2", "theta_{12}", "very_long_" * 30, "é",
+    "a b", r"$\foo$",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_can_be_drawn(name, tmp_path):
+    system = da.Mechanical((name,), mass=1.0, potential=lambda q: q[0] ** 2, name=f"a {name}", initial={"q": [1.0], "v": [0.0]})
+    run = da.simulate(system, "rattle", t_end=0.1, step=0.01)
+    run.plot(tmp_path / "a.png")
+    plotting.phase(run).figure.savefig(tmp_path / "b.png")
+
+
+def test_formulas_and_braces():
+    assert plotting.symbol(r"$\theta_1$") == r"$\theta_1$"
+    assert plotting.symbol(r"\theta_2") == r"$\theta_2$"
+    assert plotting.symbol("theta_{12}") == r"$\theta_{12}$"
+    assert plotting.symbol("a$b") == r"a\$b"
+    with plt.rc_context({"text.usetex": True}):
+        assert plotting.text("50%_#") == r"50\%\_\#"
+
+
+def test_nothing_to_draw_is_said(sol):
+    free = da.simulate(da.catalog.harmonic_oscillator(), "rattle", t_end=1.0, step=0.01)
+    assert plotting.constraints(free).texts[0].get_text() == "no constraints"
+    assert plotting.multipliers(free).texts[0].get_text() == "no multipliers"
+    assert plotting.inputs(free).texts[0].get_text() == "no inputs"
+    with pytest.raises(da.MethodError, match="no coordinate 7"):
+        plotting.phase(sol, 7)
+
+
+def test_exact_zeros_are_announced():
+    run = da.simulate(da.catalog.rolling_disk(), "spark-2", t_end=1.0, step=0.01)
+    assert np.ptp(run.energy) == 0
+    assert "exact zeros" in plotting.energy_error(run).texts[0].get_text()
+
+
+def test_a_given_axis_keeps_its_title_free(sol):
+    figure, ax = plt.subplots()
+    plotting.energy(sol, ax=ax)
+    figure.canvas.draw()
+    legend, title = ax.get_legend().get_window_extent(), ax.title.get_window_extent()
+    assert not legend.overlaps(title)
+
+
+def test_results_of_the_library_are_taken_as_they_are(sol):
+    found = da.convergence(da.catalog.harmonic_oscillator(), "rattle", t_end=0.5)
+    assert "2.0" in plotting.convergence(found).get_legend().get_texts()[0].get_text()
+    result = da.compare(da.catalog.double_pendulum(), "rattle,midpoint", t_end=0.1, step=0.01, compile=False)
+    assert len(plotting.comparison(result).axes) == 3
+    with pytest.raises(da.MethodError, match="nothing to compare"):
+        plotting.comparison([])

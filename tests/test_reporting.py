@@ -100,3 +100,33 @@ def test_the_report_states_what_was_run(tmp_path):
     text = sol.report(tmp_path / "run.html").read_text()
     for words in ("m1 = 2.5", "q = 1, 0, 2, 0", "symplectic", "Andersen 1983", da.__version__):
         assert words in text
+
+
+def test_names_are_not_taken_for_places_to_fill(tmp_path):
+    system = da.Mechanical(1, mass=1.0, name="<b>__DATA__ __PLOTLY__</b> </script>", initial={"q": [1.0], "v": [1.0]})
+    sol = da.simulate(system, "rattle", t_end=0.1, step=0.01)
+    text = sol.report(tmp_path / "a.html").read_text()
+    plain = da.simulate(da.catalog.harmonic_oscillator(), "rattle", t_end=0.1, step=0.01).report(tmp_path / "b.html")
+    assert len(text) < 1.01 * len(plain.read_text())
+    assert "<b>__DATA__" not in text
+
+
+def test_a_film_lasts_as_long_as_the_motion(tmp_path):
+    from PIL import Image
+
+    sol = da.simulate(da.catalog.simple_pendulum(), "rattle", t_end=1.0, step=0.01)
+    total = 0
+    with Image.open(sol.animate(tmp_path / "a.gif", fps=30)) as film:
+        for k in range(film.n_frames):
+            film.seek(k)
+            total += film.info["duration"]
+    assert abs(total - 1000) <= 40
+
+
+def test_spelled_labels():
+    from dalembert.reporting import _spelled
+
+    assert _spelled(r"$\varphi_{2}$ (rad)") == "\u03c6<sub>2</sub> (rad)"
+    assert _spelled(r"$i_{\mathrm{source}}$") == "i<sub>source</sub>"
+    assert _spelled("<b>") == "&lt;b&gt;"
+    assert _spelled(r"$v_{x_{1}}$") == "v<sub>x<sub>1</sub></sub>"

@@ -226,7 +226,7 @@ BAD = {
     "save directory": (lambda: SOL.save("."), "is a directory"),
     "save none": (lambda: SOL.save(None), "file name is expected"),
     "load none": (lambda: da.load(None), "there is no file"),
-    "plot suffix": (lambda: SOL.plot("x.foo"), "cannot be written"),
+    "plot suffix": (lambda: SOL.plot("x.foo"), "a figure ends in"),
     "plot directory": (lambda: SOL.plot("nowhere/x.png"), "does not exist"),
     "sensitivity of nothing": (lambda: da.sensitivity(3, "rattle", t_end=1, step=0.1), "must be a system"),
     "consistent of nothing": (lambda: da.consistent(3), "must be a system"),

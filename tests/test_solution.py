@@ -199,7 +199,7 @@ def test_every_catalog_system_runs_and_draws_itself(make, tmp_path):
     figure = sol.plot(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 20_000
     titles = " ".join(ax.get_title() + ax.get_title(loc="left") for ax in figure.axes)
-    assert "motion" in titles
+    assert "motion" in titles or "coordinates" in titles
     assert "energy" in titles
     assert all(ax.get_xlabel() for ax in figure.axes)
     assert f"{methods[-1]}, step 0.01" in figure.get_suptitle()
@@ -263,3 +263,51 @@ def test_what_a_kind_of_system_does_not_have_is_told():
         _ = mechanical.z
     with pytest.raises(da.MethodError, match="belong to discrete-gradient"):
         _ = mechanical.costates
+
+
+def test_what_is_no_ordinary_file_is_not_written_over(tmp_path, monkeypatch):
+    import os
+
+    from dalembert.solution import target
+
+    sol = da.simulate(da.catalog.simple_pendulum(), "rattle", t_end=0.1, step=0.01)
+    pipe = tmp_path / "pipe.nc"
+    os.mkfifo(pipe)
+    with pytest.raises(da.MethodError, match="no ordinary file"):
+        sol.save(pipe)
+    assert pipe.is_fifo()
+    for name in ("x" * 300 + ".nc", "a\0b.nc"):
+        with pytest.raises(da.MethodError, match="no name for a file"):
+            sol.save(tmp_path / name)
+    with pytest.raises(da.MethodError, match=r"a solution ends in \.nc"):
+        sol.save(tmp_path / "a.csv")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(da.MethodError, match="nothing can be written"):
+        target(tmp_path / "a.nc")
+
+
+def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path):
+    from dalembert.solution.files import writing
+
+    (tmp_path / "a.txt").write_text("before")
+
+    def fill():
+        with writing(tmp_path / "a.txt") as temporary:
+            temporary.write_text("half")
+            raise OSError("the disk is full")
+
+    with pytest.raises(da.MethodError, match="could not be written"):
+        fill()
+    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
+    assert (tmp_path / "a.txt").read_text() == "before"
+
+
+def test_the_summary_counts_steps_as_they_were():
+    sol = da.simulate(
+        da.catalog.simple_pendulum(), "rattle", t_end=3.0, step=0.01, events={"low": da.Event(lambda q: q[0], terminal=True)}
+    )
+    assert sol.stats["steps"] == len(sol.t) - 1
+    assert list(sol.events) == ["low"]
+    adaptive = da.simulate(da.catalog.simple_pendulum(), "lobatto-pair-3", t_end=1.0, step=0.01, adaptive=True)
+    assert "step 0.01" not in str(adaptive)
+    assert "position constraints" not in str(da.simulate(da.catalog.rolling_disk(), "spark-2", t_end=0.1, step=0.01))

@@ -17,6 +17,7 @@ __all__ = [
     "InconsistentState",
     "Interrupted",
     "MethodError",
+    "MissingPackage",
     "ModelError",
     "SingularConstraints",
     "UnknownKeyword",
@@ -50,6 +51,14 @@ class SingularConstraints(DalembertError, ValueError):
 
 class MethodError(DalembertError, ValueError):
     """A method does not exist, cannot treat a system, or got an option that makes no sense."""
+
+
+class MissingPackage(DalembertError, ImportError):
+    """An optional package is not installed; the message says what to install."""
+
+    @classmethod
+    def of(cls, package: str, extra: str, what: str) -> MissingPackage:
+        return cls(f"{what} needs {package}: pip install 'dalembert[{extra}]'")
 
 
 class UnknownKeyword(DalembertError, TypeError):

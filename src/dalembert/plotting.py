@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
+from dalembert.errors import MethodError
 from dalembert.systems import Picture
+from dalembert.systems.picture import particles
 
 if TYPE_CHECKING:
     from dalembert.solution import Solution
@@ -25,6 +27,8 @@ GREEK = re.compile(
     "alpha|beta|gamma|delta|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|pi|rho|sigma|tau|upsilon|chi|psi|omega|"
     "Gamma|Delta|Theta|Lambda|Xi|Pi|Sigma|Upsilon|Phi|Psi|Omega"
 )
+ZERO = 1e-17  # where exact zeros are drawn on a logarithmic axis
+MOST = 48  # characters of a name in a figure
 SPOKEN = {"phi": r"\varphi", "epsilon": r"\varepsilon", "lam": r"\lambda", "eps": r"\varepsilon"}
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -60,30 +64,45 @@ def _axes(ax: Any, projection: str | None = None) -> Any:
 
 
 def symbol(name: str) -> str:
-    """A name as mathematics: `x1` is $x_1$, `theta` a Greek letter, `v_x1` is $v_{x_1}$; words stay words."""
-    found = re.fullmatch(r"([A-Za-z]+?)_?(\d*)(?:_([A-Za-z]\w*))?", name)
+    """A name as mathematics: `x1` is $x_1$, `theta` a Greek letter, `v_x1` is $v_{x_1}$; words and formulas stay as they are."""
+    if re.fullmatch(r"\$[^$]+\$", name) or re.search(r"\\[A-Za-z]", name):  # written as a formula
+        formula = f"${name.strip('$')}$"
+        return formula if _typesets(formula) else text(name)
+    found = re.fullmatch(r"([A-Za-z]+?)_?\{?(\d*)\}?(?:_([A-Za-z]\w*))?", name)
     if not found:
-        return rf"$\mathrm{{{_escape(name)}}}$"
+        return text(name)
     head, number, tail = found.groups()
     if head in SPOKEN or GREEK.fullmatch(head):
         head = SPOKEN.get(head, "\\" + head)
     elif len(head) > 2 or (len(head) == 2 and not tail and not number):
-        return f"{head} {number}".strip() if not tail else f"{head} {tail}"
+        return text(f"{head} {number}".strip() if not tail else f"{head} {tail}")
     below = ",".join(x for x in (number, symbol(tail).strip("$") if tail else "") if x)
     if tail and not re.fullmatch(r"[A-Za-z]\w?\d*", tail):
-        below = rf"\mathrm{{{_escape(tail)}}}"
+        below = rf"\mathrm{{{tail[:MOST]}}}".replace("_", r"\_")
     return f"${head}_{{{below}}}$" if below else f"${head}$"
 
 
-def _escape(text: str) -> str:
-    return text.replace("_", r"\_").replace(" ", r"\ ")
+def _typesets(formula: str) -> bool:
+    """Whether matplotlib can typeset a formula."""
+    from matplotlib.mathtext import MathTextParser
+
+    try:
+        MathTextParser("path").parse(formula)
+    except ValueError:
+        return False
+    return True
 
 
-def _plain(text: str) -> str:
-    """A name in running text, safe for LaTeX where that is switched on."""
+def text(words: str, most: int = MOST) -> str:
+    """A name in running text: no longer than a label may be, and nothing in it is taken for mathematics or LaTeX."""
     import matplotlib as mpl
 
-    return text.replace("_", r"\_").replace("%", r"\%") if mpl.rcParams["text.usetex"] else text
+    words = words if len(words) <= most else words[: most - 3] + "..."
+    if not mpl.rcParams["text.usetex"]:
+        return words.replace("$", r"\$")
+    for character in r"\&%$#_{}~^":
+        words = words.replace(character, r"\textbackslash " if character == "\\" else "\\" + character)
+    return words
 
 
 def _label(sol: Any, text: str, unit: str) -> str:
@@ -93,12 +112,38 @@ def _label(sol: Any, text: str, unit: str) -> str:
     return f"{text} ({known})" if known else text
 
 
+def _coordinate(sol: Any, i: int) -> str:
+    """A coordinate with its unit: its own, or that of lengths where it is one of a point."""
+    name, picture = sol.system.coordinates[i], sol.system.picture
+    known = picture is not None and name in picture.units
+    of_point = any(i in group for group in particles(sol.system)) if not known else False
+    return _label(sol, symbol(name), "length" if of_point else name)
+
+
 def _time(sol: Any) -> str:
     return _label(sol, "time $t$", "time")
 
 
 def _titled(sol: Any) -> str:
-    return _plain(f"{sol.system.name}, {sol.method}, step {sol.step:g}")
+    steps = f"step {sol.step:g}" if "rejected" not in sol.stats else "adaptive steps"
+    return text(f"{sol.system.name}, {sol.method}, {steps}", 100)
+
+
+def figure_path(path: Any) -> Any:
+    """A path that a figure can be written to."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    from dalembert.solution.files import target
+
+    return target(path, "a figure", tuple(f".{kind}" for kind in ("png", "pdf", "svg", *sorted(FigureCanvasBase.filetypes))))
+
+
+def save(figure: Any, path: Any, **options: Any) -> None:
+    """Write a figure, wholly or not at all."""
+    from dalembert.solution.files import writing
+
+    with writing(path) as temporary:
+        figure.savefig(temporary, **options)
 
 
 def finish(ax: Any, x: str, y: str, title: str) -> Any:
@@ -117,7 +162,7 @@ def _decades(ax: Any, axis: Any) -> None:
 
     which = "x" if axis is ax.xaxis else "y"
     low, high = np.log10(getattr(ax, f"get_{which}lim")())
-    if which == "y" and high - low < 2:
+    if which == "y" and np.isfinite(high - low) and high - low < 2:
         middle = (low + high) / 2
         getattr(ax, f"set_{which}lim")(10 ** (middle - 1), 10 ** (middle + 1))
         high = low + 2
@@ -126,10 +171,14 @@ def _decades(ax: Any, axis: Any) -> None:
 
 
 def _legend(ax: Any, columns: int) -> None:
-    """A legend above the axes, at the right, where it hides no curve."""
+    """A legend above the axes, at the right, where it hides no curve; inside, where the figure is of another style."""
+    import matplotlib as mpl
+
     count = len(ax.get_legend_handles_labels()[0])
-    if count:
+    if count and mpl.rcParams["axes.titlelocation"] == "left" and not mpl.rcParams["legend.frameon"]:
         ax.legend(ncols=min(columns, count), loc="lower right", bbox_to_anchor=(1.0, 0.98), borderaxespad=0.0, handlelength=1.4)
+    elif count:
+        ax.legend(ncols=min(columns, count), fontsize="small")
 
 
 def crowded(ax: Any) -> None:
@@ -147,8 +196,8 @@ def _thin(n: int, most: int = 4000) -> Any:
 
 
 def envelope(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """|values| for a logarithmic axis: the largest in each of some 500 intervals; exact zeros become 1e-17."""
-    values = np.maximum(np.abs(values), 1e-17)
+    """|values| for a logarithmic axis: the largest in each of some 500 intervals; zeros are drawn at `ZERO`."""
+    values = np.maximum(np.abs(values), ZERO)
     bins = max(1, len(t) // 500)
     if bins > 1:
         cut = len(t) // bins * bins
@@ -158,8 +207,13 @@ def envelope(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 def magnitude(ax: Any, t: np.ndarray, values: np.ndarray, label: str) -> None:
     """The envelope of |values| on a logarithmic axis."""
-    ax.plot(*envelope(t, values), label=label, lw=0.9)
+    t, sizes = envelope(t, values)
+    ax.plot(t, sizes, label=label, lw=0.9)
     ax.set_yscale("log")
+    if sizes.size and (sizes <= ZERO).mean() > 0.5:  # mostly exact
+        ax.annotate(
+            "exact zeros are drawn at $10^{-17}$", (0.02, 0.04), xycoords="axes fraction", fontsize="x-small", color="0.45"
+        )
 
 
 # ---- one run ----------------------------------------------------------------------------------------------
@@ -200,7 +254,7 @@ def _few() -> Any:
 
 
 def _body(ax: Any, ring: np.ndarray, alpha: float) -> Any:
-    look = {"facecolor": "0.55", "edgecolor": "0.2", "linewidth": 0.9, "alpha": 0.45 * alpha}
+    look = {"facecolor": (0.55, 0.55, 0.55, 0.45 * alpha), "edgecolor": (0.2, 0.2, 0.2, 0.9 * alpha), "linewidth": 0.9}
     if ring.shape[1] == 2:
         from matplotlib.patches import Polygon
 
@@ -245,10 +299,10 @@ def _instant(ax: Any, points: np.ndarray, parts: Any, alpha: float) -> list[Any]
 def coordinates(sol: Solution, ax: Any = None, most: int = 8) -> Any:
     """The first coordinates over time."""
     ax, rows = _axes(ax), _thin(len(sol.t))
-    for i, name in enumerate(sol.system.coordinates[:most]):
-        ax.plot(sol.t[rows], sol.q[rows, i], label=_label(sol, symbol(name), name))
+    for i in range(min(most, sol.system.n)):
+        ax.plot(sol.t[rows], sol.q[rows, i], label=_coordinate(sol, i))
     more = f", the first {most} of {sol.system.n}" if sol.system.n > most else ""
-    finish(ax, _time(sol), "coordinates", f"motion{more}")
+    finish(ax, _time(sol), "value", f"coordinates{more}")
     _legend(ax, 4)
     return ax
 
@@ -272,7 +326,7 @@ def ledger(sol: Solution, ax: Any = None) -> Any:
     ports = [key for key in book if key.startswith("port ")] or ["supplied"]
     rows = _thin(len(sol.t) - 1)
     for key in ("stored", "dissipated", *ports[:5]):
-        ax.plot(sol.t[1:][rows], np.cumsum(book[key])[rows], label=_plain(key.removeprefix("port ")))
+        ax.plot(sol.t[1:][rows], np.cumsum(book[key])[rows], label=text(key.removeprefix("port ")))
     finish(ax, _time(sol), _label(sol, "energy since the start", "energy"), "energy ledger")
     _legend(ax, 4)
     return ax
@@ -299,30 +353,55 @@ LEVELS = {"position": r"$\|g\|_\infty$", "velocity": r"$\|G v\|_\infty$", "accel
 @styled
 def constraints(sol: Solution, ax: Any = None, levels: tuple[str, ...] = ("position", "velocity")) -> Any:
     """Largest residual of the constraints at each level, on a logarithmic scale."""
-    ax = _axes(ax)
+    ax, drawn = _axes(ax), 0
     for level in levels:
         residual = np.abs(sol.residual(level))
         if residual.shape[1]:
-            magnitude(ax, sol.t, residual.max(axis=1), f"{level}, {LEVELS[level]}")
+            t = sol.t if len(residual) == len(sol.t) else sol.t_lam
+            magnitude(ax, t, residual.max(axis=1), f"{level}, {LEVELS[level]}")
+            drawn += 1
+    if not drawn:
+        _nothing(ax, "no constraints")
     finish(ax, _time(sol), "largest residual", "constraints")
     _legend(ax, 2)
+    return ax
+
+
+def _nothing(ax: Any, why: str) -> None:
+    ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color="0.5")
+
+
+@styled
+def inputs(sol: Solution, ax: Any = None) -> Any:
+    """The inputs over time."""
+    ax, rows = _axes(ax), _thin(len(sol.t))
+    names = list(getattr(sol.system, "ports", ())) or [f"u{k + 1}" for k in range(sol.system.nu)]
+    for k, name in enumerate(names[: sol.u.shape[1]]):
+        ax.plot(sol.t[rows], sol.u[rows, k], label=symbol(name))
+    if not sol.u.shape[1]:
+        _nothing(ax, "no inputs")
+    finish(ax, _time(sol), "inputs $u$", "inputs")
+    _legend(ax, 4)
     return ax
 
 
 @styled
 def phase(sol: Solution, i: int = 0, ax: Any = None) -> Any:
     """Phase portrait of one coordinate: momentum over position."""
+    if not 0 <= i < sol.system.n:
+        raise MethodError(f"there is no coordinate {i}: {sol.system.name!r} has {sol.system.n}, counted from 0")
     ax, rows = _axes(ax), _thin(len(sol.t), 20_000)
     ax.plot(sol.q[rows, i], sol.p[rows, i], lw=0.8)
-    name = sol.system.coordinates[i]
-    unit = name if sol.system.picture is not None and name in sol.system.picture.units else "length"
-    return finish(ax, _label(sol, symbol(name), unit), f"momentum of {symbol(name)}", "phase portrait")
+    return finish(ax, _coordinate(sol, i), f"momentum of {symbol(sol.system.coordinates[i])}", "phase portrait")
 
 
 @styled
 def multipliers(sol: Solution, ax: Any = None) -> Any:
     """Multipliers over the times at which they live."""
     ax, rows = _axes(ax), _thin(len(sol.t_lam))
+    if sol.system.kind == "port-hamiltonian" or not sol.lam.shape[1]:
+        _nothing(ax, "no multipliers")
+        return finish(ax, _time(sol), r"multipliers $\lambda$", "multipliers")
     for k in range(sol.lam.shape[1]):
         ax.plot(sol.t_lam[rows], sol.lam[rows, k], label=rf"$\lambda_{{{k + 1}}}$")
     finish(ax, _time(sol), r"multipliers $\lambda$", "multipliers")
@@ -334,9 +413,10 @@ def multipliers(sol: Solution, ax: Any = None) -> Any:
 @styled
 def steps(sol: Solution, ax: Any = None) -> Any:
     """Step sizes of a run, and how often a step was refused; the last two, cut to end at `t_end`, are left out."""
-    ax, h = _axes(ax), np.diff(sol.t)[:-2]
+    ax, h = _axes(ax), np.diff(sol.t)
+    h = h[:-2] if len(h) > 4 else h
     rows = _thin(len(h))
-    ax.semilogy(sol.t[1:-2][rows], h[rows], lw=0.9)
+    ax.semilogy(sol.t[1 : 1 + len(h)][rows], h[rows], lw=0.9, marker="." if len(h) < 3 else "")
     refused = sol.stats.get("rejected")
     count = f"{sol.stats['steps']} steps" + (f", {refused} refused" if refused is not None else "")
     return finish(ax, _time(sol), _label(sol, "step $h$", "time"), count)
@@ -394,9 +474,12 @@ def _quantity(names: tuple[str, ...], kind: str, i: int) -> str:
 
 
 def comparison(runs: Any) -> Any:
-    """Energy errors and constraints of several runs of one system, side by side."""
+    """Energy errors and constraints of several runs of one system, or of a `Comparison`, side by side: a whole figure."""
     import matplotlib.pyplot as plt
 
+    runs = list(getattr(runs, "runs", runs))
+    if not runs:
+        raise MethodError("there is nothing to compare: give at least one solution")
     first = runs[0]
     levels = [level for level in ("position", "velocity") if first.residual(level).shape[1]]
     panels = (["energy"] if first.system.kind != "dae" else []) + levels
@@ -405,9 +488,9 @@ def comparison(runs: Any) -> Any:
         for ax, panel in zip(grid[0], panels, strict=True):
             for sol in runs:
                 if panel == "energy":
-                    magnitude(ax, sol.t[1:], _balance(sol)[0], _plain(str(sol.method)))
+                    magnitude(ax, sol.t[1:], _balance(sol)[0], text(str(sol.method)))
                 else:
-                    magnitude(ax, sol.t, np.abs(sol.residual(panel)).max(axis=1), _plain(str(sol.method)))
+                    magnitude(ax, sol.t, np.abs(sol.residual(panel)).max(axis=1), text(str(sol.method)))
             if panel == "energy":
                 _, title, label = _balance(first)
                 finish(ax, _time(first), _label(first, label, "energy"), title)
@@ -415,18 +498,20 @@ def comparison(runs: Any) -> Any:
                 finish(ax, _time(first), LEVELS[panel], f"{panel} constraints")
         handles, labels = grid[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside lower center", ncols=min(6, len(labels)))
-        figure.suptitle(_plain(f"{first.system.name}, step {first.step:g}"))
+        figure.suptitle(text(f"{first.system.name}, step {first.step:g}", 100))
     return figure
 
 
 @styled
 def convergence(curves: Any, ax: Any = None) -> Any:
-    """Errors over steps on logarithmic axes, one curve a method, its slope in the legend; `{name: (steps, errors)}`."""
+    """Errors over steps, slopes in the legend: `{name: (steps, errors)}`, or what `da.convergence(...)` returns."""
+    if hasattr(curves, "curves"):
+        curves = curves.curves()
     ax = _axes(ax)
     for name, (h, e) in curves.items():
         keep = np.asarray(e) > 0
         slope = np.polyfit(np.log(np.asarray(h)[keep]), np.log(np.asarray(e)[keep]), 1)[0] if keep.sum() > 1 else np.nan
-        ax.loglog(h, e, "o-", ms=3.5, label=f"{_plain(name)}: {slope:.2f}")
+        ax.loglog(h, e, "o-", ms=3.5, label=f"{text(name)}: {slope:.2f}")
     finish(ax, "step $h$", "error", "convergence, slopes in the legend")
     crowded(ax)
     return ax
@@ -437,7 +522,7 @@ def work_precision(curves: Any, ax: Any = None) -> Any:
     """Error over seconds of run time on logarithmic axes, one curve a method; `{name: (seconds, errors)}`."""
     ax = _axes(ax)
     for name, (seconds, errors) in curves.items():
-        ax.loglog(seconds, errors, "o-", ms=3.5, label=_plain(name))
+        ax.loglog(seconds, errors, "o-", ms=3.5, label=text(name))
     finish(ax, "run time (s)", "error", "work and precision")
     crowded(ax)
     return ax

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.engine.progress import Bar
-from dalembert.errors import MethodError
-from dalembert.plotting import COLOURS, _label, envelope, frames, style
+from dalembert.errors import MethodError, MissingPackage
+from dalembert.plotting import COLOURS, _coordinate, _label, envelope, frames, style
 from dalembert.systems import Picture
 
 if TYPE_CHECKING:
@@ -68,8 +69,7 @@ def _figures(sol: Solution) -> list[dict[str, Any]]:
     system, unit = sol.system, _label(sol, "energy", "energy")
     names = system.coordinates[:8]
     more = f", the first {len(names)} of {system.n}" if system.n > len(names) else ""
-    units = {i: _label(sol, name, name) for i, name in enumerate(names)}
-    out = [figure(f"coordinates{more}", "coordinates", [(units[i], sol.q[:, i]) for i in range(len(names))])]
+    out = [figure(f"coordinates{more}", "value", [(_spelled(_coordinate(sol, i)), sol.q[:, i]) for i in range(len(names))])]
     if system.kind != "dae":
         parts = [("kinetic", sol.kinetic), ("potential", sol.potential)] if system.kind != "port-hamiltonian" else []
         out.append(figure("energy", unit, [*parts, ("total", sol.energy)]))
@@ -96,7 +96,34 @@ def _figures(sol: Solution) -> list[dict[str, Any]]:
     lines = [(level, residual.max(axis=1)) for level, residual in levels if residual.shape[1]]
     if lines:
         out.append(figure("constraints", "largest residual", lines, log=True))
+    if system.kind in ("mechanical", "hamiltonian") and sol.lam.shape[1] and len(sol.t_lam) == len(sol.t) - 1:
+        shown = [(f"\u03bb{k + 1}", np.concatenate([sol.lam[:1, k], sol.lam[:, k]])) for k in range(min(8, sol.lam.shape[1]))]
+        out.append(figure("multipliers", "\u03bb", shown))
+    if sol.u.shape[1]:
+        ports = list(getattr(system, "ports", ())) or [f"u{k + 1}" for k in range(system.nu)]
+        out.append(figure("inputs", "u", [(name, sol.u[:, k]) for k, name in enumerate(ports[:8])]))
     return out
+
+
+def _spelled(label: str) -> str:
+    """A label of matplotlib in the letters of HTML: Greek ones, and numbers below the line."""
+    greek = {name: chr(code) for code in [*range(0x391, 0x3AA), *range(0x3B1, 0x3CA)] if (name := _greek(chr(code)))}
+    label = html.escape(label, quote=False).replace(r"\varphi", r"\phi").replace(r"\varepsilon", r"\epsilon").replace(r"\$", "$")
+    label = re.sub(r"\\mathrm\{([^{}]*)\}", r"\1", label).replace(r"\_", "_")
+    label = re.sub(r"\\([A-Za-z]+)", lambda m: greek.get(m.group(1), m.group(1)), label)
+    while re.search(r"_\{[^{}]*\}", label):
+        label = re.sub(r"_\{([^{}]*)\}", r"<sub>\1</sub>", label)
+    return label.replace("$", "")
+
+
+def _greek(letter: str) -> str:
+    import unicodedata
+
+    words = unicodedata.name(letter, "").split()
+    if words[:2] != ["GREEK", "SMALL"] and words[:2] != ["GREEK", "CAPITAL"]:
+        return ""
+    name = words[-1].lower().replace("lamda", "lambda")
+    return name.capitalize() if words[1] == "CAPITAL" else name
 
 
 def _facts(sol: Solution) -> str:
@@ -119,15 +146,13 @@ def _facts(sol: Solution) -> str:
 
 def report(sol: Solution, path: str | Path) -> Path:
     """Write one HTML file that opens offline: summary, interactive figures, and an animation linked to a cursor in them."""
-    from dalembert.solution import target
+    from dalembert.solution.files import target, writing
 
-    path = target(path)
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise MethodError(f"a report is an HTML file: give a name that ends in .html, not {path.name!r}")
+    path = target(path, "a report", (".html", ".htm"))
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
-        raise MethodError("reports need plotly: pip install 'dalembert[report]'") from error
+        raise MissingPackage.of("plotly", "report", "a report") from error
     rows = _thin(len(sol.t), FRAMES)
     known = sol.system.picture.units if sol.system.picture is not None else {}
     data = {
@@ -141,9 +166,9 @@ def report(sol: Solution, path: str | Path) -> Path:
         "__DATA__": json.dumps(data).replace("</", "<\\/"),
         "__PLOTLY__": get_plotlyjs(),
     }
-    for key, value in fill.items():
-        text = text.replace(key, value)
-    path.write_text(text, encoding="utf-8")
+    whole = re.sub("|".join(fill), lambda found: fill[found.group()], text)  # once: what is filled in is not looked at again
+    with writing(path) as temporary:
+        temporary.write_text(whole, encoding="utf-8")
     return path
 
 
@@ -159,26 +184,33 @@ def _video() -> None:
 
         mpl.rcParams["animation.ffmpeg_path"] = get_ffmpeg_exe()
     except (ImportError, RuntimeError) as error:
-        raise MethodError("an .mp4 needs ffmpeg: pip install 'dalembert[video]', or write a .gif") from error
+        raise MissingPackage.of("ffmpeg", "video", "an .mp4 (not a .gif)") from error
 
 
 def animate(sol: Solution, path: str | Path, *, fps: int = 30, seconds: float | None = None) -> Path:
-    """Write the motion as `.gif` or `.mp4`, in real time unless `seconds` says how long it takes."""
+    """Write the motion as `.gif` or `.mp4`, in real time unless `seconds` says how long it takes.
+
+    A GIF counts in hundredths of a second, so that its rate is the nearest one to `fps` that it can have.
+    """
     import matplotlib.pyplot as plt
     from matplotlib import animation
 
-    from dalembert.solution import target
+    from dalembert.solution.files import target, writing
 
-    path = target(path)
+    path = target(path, "an animation", (".gif", ".mp4"))
     kind = path.suffix.lower()
-    if kind not in (".gif", ".mp4"):
-        raise MethodError(f"an animation is a .gif or .mp4 file, not {path.name!r}")
     if not (np.isfinite(fps) and fps > 0) or (seconds is not None and not (np.isfinite(seconds) and seconds > 0)):
         raise MethodError(f"fps and seconds must be positive numbers, not {fps!r} and {seconds!r}")
     if kind == ".mp4":
         _video()
     span = float(sol.t[-1] - sol.t[0]) if seconds is None else float(seconds)
-    rows = _even(sol.t, int(np.clip(round(span * fps), 2, FRAMES)))
+    count = int(np.clip(round(span * fps), 2, FRAMES))
+    rate = max(1.0, count / max(span, 1e-9))
+    if kind == ".gif":  # its frames last a whole number of hundredths of a second
+        hundredths = max(2, round(100 / rate))
+        count = int(np.clip(round(100 * span / hundredths), 2, FRAMES))
+        rate = 1000 / (10 * hundredths + 0.5)  # the writer rounds its thousandths down
+    rows = _even(sol.t, count)
     picture = _picture(sol, rows)
     points = np.asarray(picture["points"])
     with style():
@@ -195,8 +227,11 @@ def animate(sol: Solution, path: str | Path, *, fps: int = 30, seconds: float | 
         ax.set_title(sol.system.name, loc="left")
         figure.canvas.draw()
         figure.set_layout_engine("none")  # found once, kept for all frames
-        writer = animation.writers["pillow" if kind == ".gif" else "ffmpeg"](fps=max(1, round(len(rows) / max(span, 1e-9))))
-        with Bar(None, len(rows), "drawing", "frames") as bar, writer.saving(figure, str(path), dpi=100):
+        writer = animation.writers["pillow" if kind == ".gif" else "ffmpeg"](fps=rate)  # type: ignore[arg-type]
+        with (
+            Bar(None, len(rows), "drawing", "frames") as bar, writing(path) as temporary,
+            writer.saving(figure, str(temporary), dpi=100),
+        ):  # fmt: skip
             for f in range(len(rows)):
                 draw(f)
                 ax.set_title(f"{sol.system.name}, t = {sol.t[rows[f]]:.2f} {unit}", loc="left")

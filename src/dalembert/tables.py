@@ -11,10 +11,15 @@ from dalembert.errors import MethodError, suggest
 FORMATS = ("text", "markdown", "latex", "csv")
 
 
-def write(heads: Sequence[str], rows: Iterable[Sequence[str]], form: str = "text", left: int = 1) -> str:
-    """A table with its first `left` columns aligned left and the others right (text: all left)."""
+def check(form: str) -> None:
+    """Refuse a form that does not exist."""
     if form not in FORMATS:
         raise MethodError(f"a table is written as {', '.join(FORMATS)}, not {form!r}{suggest(str(form), FORMATS)}")
+
+
+def write(heads: Sequence[str], rows: Iterable[Sequence[str]], form: str = "text", left: int = 1) -> str:
+    """A table with its first `left` columns aligned left and the others right (text: all left)."""
+    check(form)
     cells = [[str(c) for c in heads], *([str(c) for c in row] for row in rows)]
     if form == "csv":
         out = io.StringIO()

@@ -42,7 +42,7 @@ def test_errors_at_round_off_have_no_order():
 def test_compare_measures_against_a_reference():
     result = da.compare(da.catalog.four_particles(), ["rattle", "energy-momentum"], t_end=1.0, step=0.01, compile=False)
     rattle, ours = result.rows
-    assert ours["energy"] < 1e-13 < 1e-9 < rattle["energy"]
+    assert ours["energy_error"] < 1e-13 < 1e-9 < rattle["energy_error"]
     assert ours["linear"] < 1e-12
     assert ours["angular"] < 1e-12
     truth = da.simulate(da.catalog.four_particles(), "murua-5", t_end=1.0, step=0.0025)
@@ -55,8 +55,37 @@ def test_compare_of_a_driven_system_and_of_nothing():
     motor = da.catalog.dc_motor()
     result = da.compare(motor, ["discrete-gradient", "gauss-2"], t_end=0.1, step=0.01, u=[1.0, 0.0])
     assert "power balance" in result.table()
-    assert result.rows[0]["energy"] < 1e-14
+    assert result.rows[0]["power_balance"] < 1e-13
     with pytest.raises(da.MethodError, match="at least one"):
         da.compare(motor, [], t_end=0.1, step=0.01)
     with pytest.raises(da.MethodError, match="cannot treat"):
         da.compare(motor, ["rattle"], t_end=0.1, step=0.01)
+
+
+def test_the_order_is_that_on_the_system_at_hand():
+    free = da.catalog.harmonic_oscillator()
+    rows = da.compare(free, ["gauss-2", "energy-momentum"], t_end=0.1, step=0.01, compile=False).rows
+    assert [row["order"] for row in rows] == ["4", "2"]
+    rows = da.compare(da.catalog.simple_pendulum(), ["gauss-2", "rk45"], t_end=0.1, step=0.01, compile=False).rows
+    assert [row["order"] for row in rows] == ["2", ""]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"steps": "20,40"}, {"steps": 5}, {"steps": (20.7, 40)}, {"t_end": "x"}, {"t0": None}, {"adaptive": "error"},
+        {"checkpoint": "a.nc"},
+    ],
+)  # fmt: skip
+def test_bad_calls_of_convergence(call):
+    with pytest.raises(da.DalembertError):
+        da.convergence(da.catalog.simple_pendulum(), "rattle", **{"t_end": 0.5, **call})
+
+
+def test_bad_calls_of_compare():
+    pendulum = da.catalog.simple_pendulum()
+    for call in ({"step": "x"}, {"checkpoint": "a.nc"}, {"events": [lambda q: q[0]]}):
+        with pytest.raises(da.DalembertError):
+            da.compare(pendulum, ["rattle"], **{"t_end": 0.1, "step": 0.01, **call})
+    with pytest.raises(da.MethodError, match="such as"):
+        da.compare(None, ["rattle"], t_end=0.1, step=0.01)

@@ -73,3 +73,28 @@ def test_bodies_and_mistakes():
         free(("x", "y"), picture=da.Picture(lambda q: [[q[0], q[1]]], bodies=((0, 1, 5),)))
     with pytest.raises(da.ModelError, match=r"da\.Picture"):
         free(("x", "y"), picture=[1, 2])
+
+
+def held(constraint, **options):
+    return da.Mechanical(("x1", "y1", "x2", "y2"), mass=1.0, holonomic=constraint, **options)
+
+
+def test_rods_are_found_and_none_invented():
+    assert held(lambda q: (q[0] - q[2]) ** 2 + (q[1] - q[3]) ** 2 + q[3] ** 2 - 1).picture.links == ()
+    assert held(lambda q: np.sqrt((q[0] - q[2]) ** 2 + (q[1] - q[3]) ** 2) - 1).picture.links == ((0, 1),)
+
+
+def test_pivots_off_the_origin_move_as_they_are_stated():
+    system = held(
+        lambda q, t, d: [(q[0] - np.sin(t)) ** 2 + q[1] ** 2 - 1, (q[2] - d) ** 2 + q[3] ** 2 - 1], parameters={"d": 0.0}
+    )
+    assert set(system.picture.links) == {(0, 2), (1, 3)}
+    points = system.numeric("points", system.pack({"d": 3.0}), q=[[1.0, 0, 4.0, 0]], t=[0.5])[0]
+    assert np.allclose(points[2:], [[np.sin(0.5), 0.0], [3.0, 0.0]])
+
+
+def test_letters_in_names():
+    system = da.Mechanical(
+        ("x_A", "y_A", "x_B", "y_B"), mass=1.0, holonomic=lambda q: (q[0] - q[2]) ** 2 + (q[1] - q[3]) ** 2 - 1
+    )
+    assert system.picture.links == ((0, 1),)

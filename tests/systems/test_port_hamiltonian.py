@@ -189,3 +189,47 @@ def test_what_a_port_hamiltonian_system_does_not_have():
     with pytest.raises(da.MethodError, match="use ErrorControl"):
         da.simulate(oscillator(), "discrete-gradient", t_end=0.5, step=0.05, adaptive="reversible")
     assert da.simulate(oscillator(), "discrete-gradient", t_end=0.5, step=0.05, adaptive=True).t[-1] == 0.5
+
+
+@pytest.mark.parametrize("name", ["windy-pendulum", "singular-mass-springs", "three-carts"])
+@pytest.mark.parametrize("method", ["discrete-gradient", "gauss-2"])
+def test_the_end_of_a_run_is_a_legal_start(name, method):
+    system = da.catalog.make(name)
+    first = da.simulate(system, method, t_end=1.0, step=0.01)
+    da.simulate(system, method, x=first.x[-1], t0=1.0, t_end=1.02, step=0.01)
+
+
+def linear(scale, **options):
+    J, R = scale * np.array([[0.0, 1.0], [-1.0, 0.0]]), scale * np.diag([0.0, 1.0])
+    return da.PortHamiltonian(2, E=[[1, 0], [0, 0]], J=J, R=R, hamiltonian=lambda x: x[0] ** 2 / 2, **options)
+
+
+@pytest.mark.parametrize(("scale", "x"), [(1e-10, [1, 5]), (1.0, [1e-9, 5e-9]), (1.0, [1.0, 7.0])])
+def test_violations_are_measured_by_the_size_of_their_terms(scale, x):
+    with pytest.raises(da.InconsistentState, match="equation 2 of 2"):
+        da.simulate(linear(scale), "discrete-gradient", x=x, t_end=0.1, step=0.01)
+    start = da.consistent(linear(scale), x=x)
+    assert np.allclose(start["x"], [x[0], -x[0]])
+    with pytest.raises(da.InconsistentState, match="equation 2 of 2"):  # stated in the model, and not changed behind its back
+        da.simulate(linear(scale, initial={"x": x}), "discrete-gradient", t_end=0.1, step=0.01)
+
+
+def test_badly_scaled_rates_are_no_algebraic_equations():
+    """A capacitor of 1 pF beside an inductor of 10 H."""
+    system = da.PortHamiltonian(
+        2, E=np.diag([1e-12, 10]), J=[[0, 1], [-1, 0]], R=np.diag([1e-6, 0]),
+        hamiltonian=lambda x: 1e-12 * x[0] ** 2 / 2 + 10 * x[1] ** 2 / 2,
+    )  # fmt: skip
+    sol = da.simulate(system, "gauss-2", x=[5.0, 0.0], t_end=1e-6, step=1e-8)
+    assert sol.x[-1, 0] == pytest.approx(5 * np.exp(-1.0), rel=0.1)
+
+
+def test_consistent_mends_what_algebraic_states_cannot():
+    system = da.catalog.windy_pendulum()
+    x = da.consistent(system, x=[1.1, 0.2, 0.5, 1.0, 0.0])["x"]
+    assert np.allclose(x[:2], np.array([1.1, 0.2]) / np.hypot(1.1, 0.2))  # the nearest position
+    assert abs(x[:2] @ x[2:4]) < 1e-15
+    index2 = da.PortHamiltonian(
+        3, E=np.diag([1, 1, 0.0]), J=[[0, 1, 0], [-1, 0, -1], [0, 1, 0]], hamiltonian=lambda x: (x[0] ** 2 + x[1] ** 2) / 2
+    )
+    assert np.allclose(da.consistent(index2, x=[1.0, 0.5, -1.0])["x"], [1.0, 0.0, -1.0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,13 +11,21 @@ import numpy as np
 
 from dalembert import tables
 from dalembert.engine.consistency import consistent
+from dalembert.engine.initial import number
 from dalembert.engine.progress import Bar
 from dalembert.errors import CompilerError, MethodError
 from dalembert.methods.base import find
-from dalembert.simulate import simulate
+from dalembert.simulate import check_call, simulate, whole
 
 REFERENCES = ("murua-5", "radau-iia-5", "gauss-5", "lobatto-pair-5")  # of order eight to ten
 VALUES = ("q", "v", "p", "x", "y", "z", "lam")
+
+
+def _check(system: Any, options: dict[str, Any], without: tuple[str, ...], why: str) -> None:
+    check_call(system, options.get("compile", "auto"))
+    for name in without:
+        if options.get(name):
+            raise MethodError(f"{name} does not go with this: {why}")
 
 
 def reference_method(system: Any) -> str:
@@ -78,20 +86,25 @@ class Convergence:
 
     def to_json(self) -> str:
         """All numbers."""
-        data = {k: (v.tolist() if isinstance(v, np.ndarray) else v) for k, v in vars(self).items()}
+        data = {k: v for k, v in vars(self).items() if k != "steps"}
+        data["step_sizes"] = self.steps.tolist()
         data["errors"] = {k: v.tolist() for k, v in self.errors.items()}
         data["orders"] = {k: v if np.isfinite(v) else None for k, v in self.orders.items()}
         return json.dumps(data)
+
+    def curves(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+        """Steps and errors by component, without those at the accuracy of the reference."""
+        out = {}
+        for name, e in self.errors.items():
+            keep = e > 10 * self.floor[name]
+            out[f"{self.method}, {name}"] = (self.steps[keep], e[keep]) if keep.sum() > 1 else (self.steps, e)
+        return out
 
     def plot(self, ax: Any = None) -> Any:
         """Errors over steps, with slopes."""
         from dalembert.plotting import convergence
 
-        curves = {}
-        for name, e in self.errors.items():
-            keep = e > 10 * self.floor[name]
-            curves[f"{self.method}, {name}"] = (self.steps[keep], e[keep]) if keep.sum() > 1 else (self.steps, e)
-        return convergence(curves, ax)
+        return convergence(self, ax)
 
     def __str__(self) -> str:
         orders = ", ".join(f"{v:.2f} in {k}" if np.isfinite(v) else f"none to be seen in {k}" for k, v in self.orders.items())
@@ -108,13 +121,15 @@ def convergence(
     The reference is a run of a method of order eight to ten with twice the steps of the finest run; how good it is, is measured
     by one with half of them. Multipliers are compared at the time inside the last step where they live.
     """
-    counts = sorted({int(n) for n in steps})
-    if len(counts) < 2 or counts[0] < 1:
-        raise MethodError(f"an order needs at least two numbers of steps, all positive, not {steps!r}")
+    _check(system, options, ("adaptive", "events", "checkpoint"), "an order is measured with equal steps")
+    if isinstance(steps, str) or not isinstance(steps, Iterable):
+        raise MethodError(f"steps are numbers of steps such as (20, 40, 80), not {steps!r}")
+    counts = sorted({whole("steps", n) for n in steps})
+    if len(counts) < 2:
+        raise MethodError(f"an order needs at least two numbers of steps, not {steps!r}")
     name = reference or reference_method(system)
     quiet = {**options, "progress": False}
-    t0 = float(options.get("t0", 0.0))
-    span = float(t_end) - t0
+    span = number("t_end", t_end) - number("t0", options.get("t0", 0.0))
     with Bar(progress, len(counts) + 2, "measuring", "runs") as bar:
         truth, rough = (simulate(system, name, t_end=t_end, step=span / n, **quiet) for n in (2 * counts[-1], counts[-1]))
         bar.show(2)
@@ -158,8 +173,8 @@ class Comparison:
     def table(self, form: str = "text") -> str:
         """As text, Markdown, LaTeX or CSV."""
         shown = {
-            "error": "error at the end", "energy": "energy" if not self.runs[0].driven else "power balance",
-            "position": "position", "velocity": "velocity", "linear": "linear momentum", "angular": "angular momentum",
+            "error": "error at the end", "energy_error": "energy", "power_balance": "power balance", "position": "position",
+            "velocity": "velocity", "linear": "linear momentum", "angular": "angular momentum",
         }  # fmt: skip
         used = [key for key in shown if any(key in row for row in self.rows)]
         heads = ["method", "order", *(shown[key] for key in used), "us / step"]
@@ -179,12 +194,18 @@ class Comparison:
         """What the columns are."""
         sol = self.runs[0]
         engines = ", ".join(dict.fromkeys(row["engine"] for row in self.rows))
-        energy = "power balance: largest residual of an interval" if sol.driven else "energy: largest change from the start"
-        return (
-            f"{sol.system.name}, t = {sol.t[0]:g} .. {sol.t[-1]:g}, step {sol.step:g}. Error at the end: of "
-            f"{_first(sol.system)}, against {self.reference} with a quarter of the step. {energy[0].upper() + energy[1:]}. "
-            f"Position, velocity: largest residual of the constraints. Times: {engines}."
-        )
+        said = [
+            f"{sol.system.name}, t = {sol.t[0]:g} .. {sol.t[-1]:g}, step {sol.step:g}.",
+            f"Error at the end: of {_first(sol.system)}, against {self.reference} with a quarter of the step.",
+        ]
+        if "power_balance" in self.rows[0]:
+            said.append("Power balance: its residuals added up, at most.")
+        elif "energy_error" in self.rows[0]:
+            said.append("Energy: largest change from the start.")
+        if "velocity" in self.rows[0]:
+            said.append("Position, velocity: largest residual of the constraints.")
+        said.append(f"Times: {engines}.")
+        return " ".join(said)
 
     def __str__(self) -> str:
         return f"{self.table()}\n{self.caption()}"
@@ -196,13 +217,17 @@ def compare(system: Any, methods: Sequence[Any], *, t_end: float, step: float, r
     The error is that of the final positions against a run of high order with a quarter of the step; momenta are listed where the
     reference keeps them; times are the best of `repeat` runs where these are short.
     """
-    chosen = [find(m) for m in methods]
+    _check(system, options, ("events", "checkpoint"), "several runs are compared")
+    number("t_end", t_end)
+    number("step", step)
+    chosen = [find(m) for m in (methods.split(",") if isinstance(methods, str) else methods)]
     if not chosen:
         raise MethodError("there is nothing to compare: name at least one method")
     for method in chosen:
         method.check(system)
     name = reference_method(system)
-    truth = simulate(system, name, t_end=t_end, step=step / 4, **options)
+    equal = {k: v for k, v in options.items() if k != "adaptive"}
+    truth = simulate(system, name, t_end=t_end, step=step / 4, **equal)
     kept = _momenta(truth)
     runs, rows = [], []
     for method in chosen:
@@ -212,7 +237,7 @@ def compare(system: Any, methods: Sequence[Any], *, t_end: float, step: float, r
             again = _compiled(system, method, {**options, "t_end": t_end, "step": step, "progress": False})
             seconds.append(again.stats["seconds"])
         row = measures(sol)
-        order = "/".join(map(str, dict.fromkeys(method.order)))
+        order = "/".join(str(k) for k in dict.fromkeys(method.order_on(system)) if k)
         row |= {"order": order, "error": float(np.abs(sol.q[-1] - truth.q[-1]).max())}
         row["engine"] = sol.stats["engine"]
         row["us_per_step"] = min(seconds) / max(1, sol.stats["steps"]) * 1e6
@@ -251,7 +276,12 @@ def measures(sol: Any) -> dict[str, Any]:
     data: dict[str, Any] = {"system": sol.system.name, "method": str(sol.method), "step": sol.step, "t_end": float(sol.t[-1])}
     data["steps"], data["seconds"] = sol.stats["steps"], sol.stats["seconds"]
     if sol.system.kind != "dae":
-        data["energy"] = float(np.abs(sol.power_balance if sol.driven else sol.energy - sol.energy[0]).max(initial=0.0))
+        data["energy_scale"] = float(np.abs(sol.energy).max())
+        if sol.driven:  # the residuals of the balance add up to an error of the energy
+            data["power_balance"] = float(np.abs(np.cumsum(sol.power_balance)).max(initial=0.0))
+            data["supplied"], data["dissipated"] = float(sol.supplied.sum()), float(sol.dissipated.sum())
+        else:
+            data["energy_error"] = float(np.abs(sol.energy - sol.energy[0]).max())
     for level in ("position", "velocity"):
         residual = sol.residual(level)
         if residual.shape[1]:

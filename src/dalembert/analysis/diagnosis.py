@@ -270,6 +270,9 @@ def _choose(out: Diagnosis, s: Any) -> None:
         if out.massless and not cls.any_mass:
             continue
         out.methods.append(str(cls()))
+    if out.redundant or out.singular_pose:
+        out.recommended = "none before the constraints are independent"
+        return
     damped = s.has("dissipation") or s.has("force") or s.nu
     if s.kind == "port-hamiltonian":
         best = "discrete-gradient"

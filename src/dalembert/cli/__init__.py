@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -23,13 +24,14 @@ from dalembert import tables
 from dalembert.analysis.comparison import measures
 from dalembert.cli import models
 from dalembert.cli.models import UserError
-from dalembert.cli.study import FILES, Study
+from dalembert.cli.study import FILES, Study, checked
 from dalembert.errors import DalembertError, suggest
 
 app = typer.Typer(
     help="Structure-preserving simulation of constrained mechanical systems.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 out, err = Console(soft_wrap=True), Console(stderr=True, soft_wrap=True)
@@ -51,8 +53,16 @@ def command(name: str | None = None) -> Callable[[F], F]:
             try:
                 return function(*arguments, **options)
             except KeyboardInterrupt as stopped:  # `da.Interrupted` is one
-                _complain(str(stopped) or "interrupted")
+                _complain("interrupted")
                 raise typer.Exit(INTERRUPTED) from stopped
+            except OSError as error:
+                _complain(f"{error.filename or ''} {error.strerror or error}".strip())
+                raise typer.Exit(1) from error
+            except Failed as failure:
+                for cause in failure.args[0]:
+                    _complain("interrupted" if isinstance(cause, KeyboardInterrupt) else str(cause))
+                ended = any(isinstance(cause, KeyboardInterrupt) for cause in failure.args[0])
+                raise typer.Exit(INTERRUPTED if ended else 1) from failure
             except (UserError, DalembertError) as error:
                 _complain(str(error))
                 begun = getattr(error, "solution", None) is not None
@@ -64,7 +74,12 @@ def command(name: str | None = None) -> Callable[[F], F]:
     return enter
 
 
+class Failed(Exception):
+    """A run, or the writing of its files, went wrong after the run had begun."""
+
+
 def _complain(text: str) -> None:
+    text = re.sub(r" ?\(?error\.solution holds[^)]*\)?", "", text)  # of no use in a shell
     err.print(f"[red]error:[/red] {escape(text)}", highlight=False)
 
 
@@ -96,6 +111,7 @@ def list_(
     }  # fmt: skip
     if what and what not in known:
         raise UserError(f"there is nothing called {what!r} to list{suggest(what, known)}")
+    tables.check(form)
     names = [what] if what else list(known)
     listed = {name: known[name]() for name in names}
     if as_json:
@@ -103,7 +119,28 @@ def list_(
         typer.echo(json.dumps(plain[what] if what else plain))
         return
     for name, rows in listed.items():
-        typer.echo((f"{name}\n\n" if not what else "") + rows.table(form) + ("\n" if not what else ""))
+        if not what:
+            typer.echo(f"{name}\n")
+        if form == "text" and out.is_terminal:
+            _fitted(rows)
+        else:
+            typer.echo(rows.table(form))
+        if not what:
+            typer.echo("")
+
+
+def _fitted(rows: Any) -> None:
+    """A table that wraps its cells to the width of the terminal."""
+    from rich import box
+    from rich.table import Table
+
+    heads, cells = rows.cells()
+    table = Table(box=box.SIMPLE, pad_edge=False)
+    for k, head in enumerate(heads):
+        table.add_column(head, overflow="fold", no_wrap=k == 0)
+    for row in cells:
+        table.add_row(*(escape(c) for c in row))
+    Console().print(table)
 
 
 @command()
@@ -119,6 +156,7 @@ def simulate(
     save_every: Annotated[int, typer.Option(help="Keep every so many steps.")] = 1,
     tolerance: Annotated[float | None, typer.Option(help="Of Newton's iteration; to round-off by default.")] = None,
     adaptive: Annotated[str, typer.Option(help="fixed, error, backoff or reversible.")] = "fixed",
+    consistent: Annotated[bool, typer.Option("--consistent", help="Start from the nearest consistent values.")] = False,
     checkpoint: Annotated[Path | None, typer.Option(help="A file to continue from after a crash.")] = None,
     output: Annotated[Path | None, typer.Option(help="NetCDF file for the solution.")] = None,
     report: Annotated[Path | None, typer.Option(help="HTML report with figures and animation.")] = None,
@@ -132,14 +170,16 @@ def simulate(
     model = models.system(system)
     options: dict[str, Any] = {
         "t_end": t_end, "step": step, "t0": t0, "parameters": models.parameters(parameter or []), "save_every": save_every,
-        "adaptive": adaptive, "tolerance": tolerance, "checkpoint": checkpoint, **models.values(initial or []),
+        "adaptive": adaptive, "tolerance": tolerance, "checkpoint": checkpoint, "consistent": consistent,
+        **models.values(initial or []),
     }  # fmt: skip
     if u:
         try:
             options["u"] = [float(x) for x in u.split(",")]
         except ValueError:
             raise UserError(f"--u takes numbers with commas between, not {u!r}") from None
-    files = {k: v for k, v in zip(FILES, (output, report, figure, animation), strict=True) if v is not None}
+    given = zip(FILES, (output, report, figure, animation), strict=True)
+    files = {kind: checked(kind, path) for kind, path in given if path is not None}
     if show and report is None:
         raise UserError("--open opens the report: say --report run.html")
     _run(model, method, options, files, quiet, as_json)
@@ -149,29 +189,37 @@ def simulate(
 
 def _run(model: Any, method: str, options: dict[str, Any], files: dict[str, Path], quiet: bool, as_json: bool) -> None:
     """Simulate, write the files and the summary; of a run that stops on its way too."""
-    for path in files.values():
-        da.solution.target(path)
+    values = {k: options.pop(k) for k in models.VALUES if k in options}
+    if options.pop("consistent", False):
+        about = {k: options[k] for k in ("t0", "u", "parameters") if options.get(k) is not None}
+        values = dict(da.consistent(model, **{k: v for k, v in values.items() if k != "lam"}, **about))
     if not method:
-        values = {k: options[k] for k in ("q", "v", "p", "x", "y", "z") if k in options}
-        found = da.diagnose(model, parameters=options.get("parameters"), **values)
-        method = found.recommended.split(",")[0].strip() or found.methods[0]
-    failure: BaseException | None = None
+        start = {k: v for k, v in values.items() if k != "lam"}
+        found = da.diagnose(model, parameters=options.get("parameters"), t=options.get("t0", 0.0), **start)
+        method = found.recommended.split(",")[0].strip()
+        if found.redundant or found.singular_pose:
+            raise UserError(str(found))
+    failures: list[BaseException] = []
     try:
-        sol = da.simulate(model, method, **options, progress=False if quiet or as_json else None)
+        sol = da.simulate(model, method, **options, **values, progress=False if quiet or as_json else None)
     except (DalembertError, KeyboardInterrupt) as error:
         partial = getattr(error, "solution", None)
         if partial is None or len(partial.t) < 2:
             raise
-        sol, failure = partial, error
-    for kind, path in files.items():
-        getattr(sol, {"output": "save", "report": "report", "figure": "plot", "animation": "animate"}[kind])(path)
-        _say(f"wrote {path}" + (f", up to t = {sol.t[-1]:g}" if failure else ""), quiet or as_json)
+        sol = partial
+        failures.append(error)
     if as_json:
         typer.echo(json.dumps(measures(sol)))
     elif not quiet:
         typer.echo(str(sol))
-    if failure is not None:
-        raise failure
+    for kind, path in files.items():
+        try:
+            getattr(sol, {"output": "save", "report": "report", "figure": "plot", "animation": "animate"}[kind])(path)
+            _say(f"wrote {path}" + (f", up to t = {sol.t[-1]:g}" if failures else ""), quiet or as_json)
+        except DalembertError as error:  # the others are written all the same
+            failures.append(error)
+    if failures:
+        raise Failed(failures) from failures[0]
 
 
 def _open(path: Path, quiet: bool) -> None:
@@ -188,8 +236,12 @@ def _open(path: Path, quiet: bool) -> None:
 @command()
 def run(study: Annotated[Path, typer.Argument(help="A TOML file.")], quiet: Quiet = False, as_json: Json = False) -> None:
     """Run a study from a TOML file: system, method, t_end, step, [parameters], [initial], output, report, figure, animation."""
-    model, method, options, files = Study(study).call()
-    _run(model, method, options, files, quiet, as_json)
+    whole = Study(study)
+    model, method, options, files = whole.call()
+    try:
+        _run(model, method, options, files, quiet, as_json)
+    except DalembertError as error:  # nothing has begun: the file is to blame
+        raise whole.blame(error) from error
 
 
 @command()
@@ -209,14 +261,17 @@ def compare(
     model = models.system(system)
     names = [m.strip() for m in methods.split(",") if m.strip()]
     values = {"parameters": models.parameters(parameter or []), **models.values(initial or [])}
+    path = None
+    if not no_figure and (figure is not None or not as_json):
+        path = checked("figure", figure or Path(re.sub(r"[^\w.-]+", "-", model.name)[:60] + "-comparison.png"))
+    tables.check(form)
     result = da.compare(model, names, t_end=t_end, step=step, **values)
     typer.echo(json.dumps(result.rows) if as_json else result.table(form))
-    if not as_json:
-        _say("\n" + result.caption())
-    if not no_figure and (figure is not None or not as_json):
-        path = da.solution.target(figure or Path(f"{model.name.replace(' ', '-')}-comparison.png"))
-        result.plot().savefig(path)
-        _say(f"wrote {path}", as_json)
+    if not as_json:  # not in the way of `> table.tex`
+        err.print(escape(result.caption()), highlight=False)
+    if path is not None:
+        da.plotting.save(result.plot(), path)
+        err.print(escape(f"wrote {path}"), highlight=False)
 
 
 @command()
@@ -238,21 +293,24 @@ def order(
     except ValueError:
         raise UserError(f"--steps takes whole numbers with commas between, not {steps!r}") from None
     values = {"parameters": models.parameters(parameter or []), **models.values(initial or [])}
+    path = None if figure is None else checked("figure", figure)
+    tables.check(form)
     result = da.convergence(model, method, t_end=t_end, steps=counts, **values)
     if as_json:
         typer.echo(result.to_json())
     else:
         typer.echo(str(result) if form == "text" else result.table(form))
-    if figure is not None:
-        result.plot().figure.savefig(da.solution.target(figure))
-        _say(f"wrote {figure}", as_json)
+    if path is not None:
+        da.plotting.save(result.plot().figure, path)
+        err.print(escape(f"wrote {path}"), highlight=False)
 
 
 @command()
 def diagnose(system: System, parameter: Parameter = None, initial: Initial = None, as_json: Json = False) -> None:
     """Index, constraints, conditioning and which method fits."""
     model = models.system(system)
-    found = da.diagnose(model, parameters=models.parameters(parameter or []), **models.values(initial or []))
+    values = {k: v for k, v in models.values(initial or []).items() if k != "lam"}
+    found = da.diagnose(model, parameters=models.parameters(parameter or []), **values)
     typer.echo(json.dumps(asdict(found)) if as_json else str(found))
 
 
@@ -278,12 +336,11 @@ def reproduce(
         result = entry.run(quick)
         index = pages.add(result)  # the index is written anew each time: nothing is lost on the way
         if len(chosen) > 1:
-            verdict = "reproduced" if result.verdict else "NOT reproduced"
-            _say(f"{k:3d}/{len(chosen)}  {entry.id:<14} {verdict}  {result.seconds:6.1f} s" + " " * 20, silent)
+            _say(f"{k:3d}/{len(chosen)}  {entry.id:<14} {result.seconds:6.1f} s  {result.told}" + " " * 20, silent)
         else:
             _say(str(result), silent)
     if as_json:
-        typer.echo(json.dumps([{"id": r.id, "verdict": r.verdict, "seconds": r.seconds} for r in pages.results]))
+        typer.echo(json.dumps([{"id": r.id, "verdict": r.told, "holds": r.verdict, "seconds": r.seconds} for r in pages.results]))
     _say(f"wrote {index} ({_duration(time.perf_counter() - begun)} in all)", silent)
     if not all(r.verdict for r in pages.results):
         raise typer.Exit(1)

@@ -11,6 +11,8 @@ from typing import Any
 import dalembert as da
 from dalembert.errors import DalembertError, suggest
 
+VALUES = ("q", "v", "p", "x", "y", "z", "lam")
+
 
 class UserError(Exception):
     """A mistake of the caller, told in a few lines."""
@@ -24,8 +26,12 @@ def system(name: str) -> Any:
             raise UserError(f"which system of {name}? Say {name}:name")
         return da.catalog.make(name)
     file = Path(path)
-    if not file.is_file():
-        raise UserError(f"there is no file {path!r}")
+    try:
+        there = file.is_file()
+    except (OSError, ValueError):
+        there = False
+    if not there:
+        raise UserError(f"there is no file {path[:200]!r}")
     try:
         module = _load(file)
         made = getattr(module, attribute, None)
@@ -35,6 +41,8 @@ def system(name: str) -> Any:
         made = made() if callable(made) and not _is_system(made) else made
     except UserError:
         raise
+    except SystemExit as error:
+        raise UserError(f"the model ended the program, sys.exit({error.code!r})\n{_lines(error, file)}") from error
     except Exception as error:
         raise UserError(f"{_told(error)}\n{_lines(error, file)}") from error
     if not _is_system(made):
@@ -69,17 +77,21 @@ def _told(error: Exception) -> str:
 
 
 def _lines(error: BaseException, file: Path) -> str:
-    """The lines of the user's file that were being run, outermost first; those of the cause where there is one."""
+    """The lines of the user's files that were being run, outermost first; those of the cause where there is one."""
     where: list[str] = []
+    home, library = file.resolve().parent, Path(da.__file__).resolve().parent
     cause: BaseException | None = error
     while cause is not None:
-        frames = [f for f in traceback.extract_tb(cause.__traceback__) if Path(f.filename).resolve() == file.resolve()]
-        for frame in frames:
-            text = f"  {file}, line {frame.lineno}: {(frame.line or '').strip()}"
-            if text not in where:
+        places = [(f.filename, f.lineno, f.line) for f in traceback.extract_tb(cause.__traceback__)]
+        if isinstance(cause, SyntaxError) and cause.filename:
+            places.append((cause.filename, cause.lineno, cause.text))
+        for name, number, line in places:
+            path = Path(name).resolve()
+            mine = path.is_relative_to(home) and not path.is_relative_to(library) and "site-packages" not in path.parts
+            shown = file if path == file.resolve() else path.relative_to(home) if mine else path
+            text = f"  {shown}, line {number}: {(line or '').strip()}"
+            if mine and text not in where:
                 where.append(text)
-        if isinstance(cause, SyntaxError) and cause.lineno:
-            where.append(f"  {file}, line {cause.lineno}: {(cause.text or '').strip()}")
         cause = cause.__cause__
     return "\n".join(where) or f"  in {file}"
 
@@ -91,7 +103,11 @@ def parameters(items: list[str]) -> dict[str, Any]:
 
 def values(items: list[str]) -> dict[str, Any]:
     """Initial values, `q=1,0` and `v=0,0`."""
-    return {key: value if isinstance(value, list) else [value] for key, value in (_pair(item, "--initial") for item in items)}
+    found = dict(_pair(item, "--initial") for item in items)
+    for key in found:
+        if key not in VALUES:
+            raise UserError(f"initial values are called {', '.join(VALUES)}, not {key!r}")
+    return {key: value if isinstance(value, list) else [value] for key, value in found.items()}
 
 
 def _pair(item: str, option: str) -> tuple[str, Any]:

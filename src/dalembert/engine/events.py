@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +53,9 @@ class Hits:
 
 def make(events: Any) -> list[Event]:
     """Events from what `simulate` was given: one or several, functions or `Event` objects, with names of their own."""
+    if isinstance(events, Mapping):  # as `sol.events` has them
+        ready = {k: e if isinstance(e, Event) else Event(e) for k, e in events.items()}
+        events = [Event(e.function, e.direction, e.terminal, str(k)) for k, e in ready.items()]
     given: Sequence[Any] = [events] if callable(events) or isinstance(events, Event) else list(events or ())
     out = []
     for i, event in enumerate(given, 1):
@@ -232,6 +235,7 @@ def finish(run: Run, watch: Watch, start: np.ndarray) -> None:
     run.t = np.append(times[:keep], t)
     run.t_lam = np.append(nodes, t_begin + node * (t - t_begin))
     run.rows = keep + 1
+    run.stats["steps"] = keep + 1
 
 
 def thin(run: Run, every: int, node: float) -> None:

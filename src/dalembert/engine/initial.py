@@ -60,6 +60,10 @@ def inputs_of(system: Any, u: Any, t0: float) -> Callable[[np.ndarray], np.ndarr
     try:
         first = rows(np.array([t0]))
     except Exception as error:
+        if callable(u) and isinstance(error, TypeError) and "argument" in str(error):
+            raise InconsistentState(
+                f"u is a function of t alone ({error}); what depends on the motion belongs in force=... or feedback=..."
+            ) from error
         raise InconsistentState(
             f"u must give {nu} numbers for {system.name!r} (a constant or a function of t): {type(error).__name__}: {error}"
         ) from error
@@ -70,7 +74,10 @@ def inputs_of(system: Any, u: Any, t0: float) -> Callable[[np.ndarray], np.ndarr
 
 def _held(nu: int, times: Any, values: Any) -> Callable[[np.ndarray], np.ndarray]:
     """Sampled inputs: each value holds from its time on."""
-    t, u = np.asarray(times, dtype=float), np.asarray(values, dtype=float).reshape(len(times), -1)
+    t, u = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
+    u = u[:, None] if u.ndim == 1 else u
+    if u.ndim != 2 or len(u) != len(t):
+        raise InconsistentState(f"u=(times, values) needs one row of values for each time: {len(t)} times, values {u.shape}")
     if u.shape[1] != nu or not np.isfinite(u).all() or not (np.diff(t) > 0).all():
         raise InconsistentState(f"u=(times, values) needs increasing times and {nu} finite values for each, not {u.shape}")
     return lambda s: u[np.clip(np.searchsorted(t, s + 1e-12 * np.abs(s), side="right") - 1, 0, len(t) - 1)]
@@ -91,8 +98,8 @@ def choose(
         if second is None and system.momenta == "v":
             other = system.initial.get("p")
     own, q = q is None, vector(system, "q", system.initial["q"] if q is None else q)
-    if own and u is not None and system.kind == "port-hamiltonian":
-        q = system.consistent_state(q, t, par, u)  # the algebraic part of the defaults follows the inputs
+    if own and system.kind == "port-hamiltonian" and np.any(u) and system.violated(q, t, par, 0 * u)[2] <= 1e-9:  # type: ignore[operator]
+        q = system.consistent_state(q, t, par, u)  # defaults that are right without inputs: their algebraic part follows these
     if other is not None:
         if system.momenta == "p":
             raise InconsistentState("a Hamiltonian system starts from q and p; give p=... in place of v")

@@ -7,6 +7,7 @@ A runner advances a `Memory` by a number of equal steps and writes what is asked
 from __future__ import annotations
 
 import math
+import os
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,7 @@ import numpy as np
 
 from dalembert.engine.newton import Rule
 from dalembert.engine.program import TINY, WEIGH_EVERY, Program, Stage
+from dalembert.errors import MethodError
 
 
 @dataclass
@@ -44,6 +46,12 @@ class Records:
 
     @classmethod
     def empty(cls, program: Program, rows: int, unknowns: bool = False) -> Records:
+        size = 8 * rows * (program.n_state + program.n_lam + 4 + (program.n_unknowns if unknowns else 0))
+        if size > _memory():
+            raise MethodError(
+                f"{rows} rows of {program.n_state} numbers and more need {size / 2**30:.0f} GiB of memory; save less often "
+                "(save_every) or take larger steps"
+            )
         return cls(
             np.empty((rows, program.n_state)),
             np.empty((rows, program.n_lam)),
@@ -55,6 +63,14 @@ class Records:
         part = slice(first, last)
         unknowns = None if self.unknowns is None else self.unknowns[part]
         return Records(self.state[part], self.lam[part], self.work[part], unknowns)
+
+
+def _memory() -> float:
+    """Bytes of memory of this machine, where that can be told."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, ValueError, OSError):
+        return np.inf
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dalembert import tables
-from dalembert.errors import DalembertError, Interrupted, MethodError, suggest
+from dalembert.errors import DalembertError, Interrupted, MethodError, MissingPackage, suggest
 from dalembert.experiments.durations import DURATIONS
 from dalembert.methods.base import Table
 
@@ -38,11 +38,19 @@ class Result:
     data: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    missing: str = ""  # a package without which it cannot run
 
     @property
     def verdict(self) -> bool:
         """Whether every claim holds."""
-        return bool(self.rows) and all(row.holds for row in self.rows)
+        return bool(self.rows) and not self.missing and all(row.holds for row in self.rows)
+
+    @property
+    def told(self) -> str:
+        """The verdict in words."""
+        if self.missing:
+            return f"not run ({self.missing})"
+        return "reproduced" if self.verdict else "not reproduced"
 
     def _row(self, what: str, ours: Any, wanted: str, source: str, holds: Any) -> None:
         self.rows.append(Row(what, ours if isinstance(ours, str) else f"{ours:.3g}", wanted, source, bool(holds)))
@@ -70,7 +78,7 @@ class Result:
         rows = [(r.what, r.ours, r.wanted, r.source, "holds" if r.holds else "FAILS") for r in self.rows]
         table = tables.write(("claim", "ours", "wanted", "source", ""), rows)
         head = f"{self.id}: {self.title} ({self.source}){', shortened' if self.quick else ''}"
-        verdict = f"{'reproduced' if self.verdict else 'NOT reproduced'} in {self.seconds:.1f} s"
+        verdict = f"{self.told.replace('not r', 'NOT r')} in {self.seconds:.1f} s"
         return "\n".join([head, table, *(f"note: {n}" for n in self.notes), verdict])
 
 
@@ -96,6 +104,8 @@ class Experiment:
             self.function(result, quick)
         except Interrupted:
             raise
+        except MissingPackage as error:
+            result.missing = str(error)
         except DalembertError as error:  # a finding like any other: the others go on
             result.true("it runs to its end", False, f"{type(error).__name__}: {error}", "no error")
         result.seconds = time.perf_counter() - begun

@@ -137,7 +137,11 @@ class Pages:
         self.folder = Path(directory)
         if self.folder.exists() and not self.folder.is_dir():
             raise MethodError(f"{str(self.folder)!r} is a file; give a directory")
-        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            (self.folder / "index.html").touch()
+        except OSError as error:
+            raise MethodError(f"{str(self.folder)!r} cannot be used: {error.strerror}") from error
         self.results: list[Result] = []
 
     def add(self, result: Result) -> Path:
@@ -186,7 +190,7 @@ class Pages:
 
 
 def _verdict(result: Result) -> str:
-    return f"<span class={'yes' if result.verdict else 'no'}>{'reproduced' if result.verdict else 'not reproduced'}</span>"
+    return f"<span class={'yes' if result.verdict else 'no'}>{html.escape(result.told)}</span>"
 
 
 def _page(title: str, body: str) -> str:

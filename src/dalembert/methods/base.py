@@ -46,6 +46,16 @@ class Method:
         if system.has("kinematics") and not self.kinematics:
             raise MethodError(f"{self.name} cannot treat the kinematics q' = Z(q) v of {system.name!r}; {_these(system)}")
 
+    @property
+    def free_order(self) -> int:
+        """The order on systems without constraints."""
+        return self.order[0]
+
+    def order_on(self, system: Any) -> tuple[int, ...]:
+        """The order in `(q, v, lam)` of a constrained system, of a free one in all that it has."""
+        free = system.kind in ("mechanical", "hamiltonian") and not system.m
+        return (self.free_order,) if free or system.kind == "port-hamiltonian" else self.order
+
     def step(self, system: Any) -> Step:
         """The step of this method on a system, as expressions."""
         raise TypeError(f"{type(self).__name__} does not define step()")
@@ -138,8 +148,13 @@ class Table(tuple):  # type: ignore[type-arg]
 
     def table(self, form: str = "text") -> str:
         """As text, Markdown, LaTeX or CSV."""
+        names, rows = self.cells()
+        return tables.write(names, rows, form, left=len(names))
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Heads of the columns, and the rows."""
         names = [f.name for f in fields(self[0]) if f.name not in ("method", "make", "symmetric", "symplectic")]
-        return tables.write(names, [[_cell(getattr(row, n)) for n in names] for row in self], form, left=len(names))
+        return names, [[_cell(getattr(row, n)) for n in names] for row in self]
 
     def __repr__(self) -> str:
         return self.table() if self else "(nothing)"
@@ -148,12 +163,16 @@ class Table(tuple):  # type: ignore[type-arg]
 
 
 def _cell(value: Any) -> str:
+    if value == (0, 0, 0):  # that of another integrator
+        return "-"
     return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def list_methods() -> Table:
     """All methods: order in (q, v, lam), the index they treat, and what they keep exactly."""
     return Table(
-        MethodInfo(str(m()), m().order, m.index, m.treats, m.keeps, m.symmetric, m.symplectic, m.source, m)
+        MethodInfo(
+            m.name if " " in str(m()) else str(m()), m().order, m.index, m.treats, m.keeps, m.symmetric, m.symplectic, m.source, m
+        )
         for _, m in sorted(REGISTER.items())
     )

@@ -238,6 +238,10 @@ class Gauss(_Classical):
         index2 = s + 1 if s % 2 else s
         return (index2, index2, index2)
 
+    @property
+    def free_order(self) -> int:
+        return 2 * self.stages
+
 
 @register
 @dataclass(frozen=True)
@@ -306,6 +310,10 @@ class RadauIA(_Classical):
     @property
     def order(self) -> tuple[int, int, int]:  # type: ignore[override]
         return (self.stages,) * 3
+
+    @property
+    def free_order(self) -> int:
+        return 2 * self.stages - 1
 
 
 class _Free(_Classical):

@@ -12,7 +12,6 @@ import numpy as np
 from dalembert.engine.events import Hits
 from dalembert.errors import MethodError, suggest
 from dalembert.methods.base import Method
-from dalembert.solution.files import target
 from dalembert.systems.base import System
 
 if TYPE_CHECKING:
@@ -284,7 +283,8 @@ class Solution:
             ("time", f"{stats['seconds']:.3g} s ({stats['engine']}), set-up {setup:.2g} s"),
         ]
         wide = max(20, *(len(name) for name, _ in rows))
-        head = f"{self.system.name} by {self.method}, t = {self.t[0]:g} .. {self.t[-1]:g}, step {self.step:g}"
+        steps = f"step {self.step:g}" if "rejected" not in stats else f"steps {np.diff(self.t).min(initial=np.inf):.2g} and more"
+        head = f"{self.system.name} by {self.method}, t = {self.t[0]:g} .. {self.t[-1]:g}, {steps}"
         return "\n".join([head, *(f"  {name:<{wide}}  {value}" for name, value in rows)])
 
     def _summary(self) -> list[tuple[str, str]]:
@@ -329,16 +329,14 @@ class Solution:
 
         return animate(self, path, fps=fps, seconds=seconds)
 
-    def plot(self, path: str | Path | None = None) -> Any:
+    def plot(self, path: str | Path | None = None, *, dpi: float | None = None) -> Any:
         """Motion, energy and constraints in one matplotlib figure; written to `path` where one is given."""
-        from dalembert.plotting import overview
+        from dalembert.plotting import figure_path, overview, save
 
-        path = None if path is None else target(path)
+        path = None if path is None else figure_path(path)
         figure = overview(self)
         if path is not None:
-            if path.suffix.lstrip(".").lower() not in figure.canvas.get_supported_filetypes():
-                raise MethodError(f"a figure cannot be written as {path.suffix!r}; use .png, .pdf or .svg")
-            figure.savefig(path)
+            save(figure, path, **({} if dpi is None else {"dpi": dpi}))
         return figure
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,21 +19,53 @@ if TYPE_CHECKING:
     from dalembert.solution.base import Solution
 
 
-def target(path: Any) -> Path:
-    """A path that a file can be written to."""
+def target(path: Any, what: str = "a file", suffixes: Sequence[str] = ()) -> Path:
+    """A path that a file can be written to, checked before any work is done."""
     if not isinstance(path, (str, Path)) or not str(path):
         raise MethodError(f"a file name is expected, not {path!r}")
     out = Path(path)
-    if out.is_dir():
-        raise MethodError(f"{str(out)!r} is a directory; give a file name in it")
-    if not out.parent.is_dir():
-        raise MethodError(f"the directory {str(out.parent)!r} does not exist; make it first")
+    try:
+        if "\0" in str(out):
+            raise ValueError("it contains a zero byte")
+        if out.is_dir():
+            raise MethodError(f"{str(out)!r} is a directory; give a file name in it")
+        if not out.parent.is_dir():
+            raise MethodError(f"the directory {str(out.parent)!r} does not exist; make it first")
+        if out.exists() and not out.is_file():
+            raise MethodError(f"{str(out)!r} is no ordinary file and would be lost; give another name")
+        if not os.access(out.parent, os.W_OK):
+            raise MethodError(f"nothing can be written to the directory {str(out.parent)!r}")
+    except MethodError:
+        raise
+    except (OSError, ValueError) as error:
+        raise MethodError(f"{_short(out)} is no name for a file: {error}") from error
+    if suffixes and out.suffix.lower() not in suffixes:
+        raise MethodError(f"{what} ends in {' or '.join(dict.fromkeys(suffixes[:3]))}, which {out.name!r} does not")
     return out
+
+
+def _short(path: Path) -> str:
+    text = repr(str(path))
+    return text if len(text) < 80 else text[:70] + "..." + text[-7:]
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """A temporary name beside a file, which takes its place when all went well and leaves nothing behind when not."""
+    temporary = path.with_name(f".{path.stem}.part{path.suffix}")
+    try:
+        yield temporary
+        temporary.replace(path)
+    except OSError as error:
+        raise MethodError(f"{str(path)!r} could not be written: {error.strerror or error}") from error
+    finally:
+        if temporary.exists():
+            temporary.unlink()
 
 
 def write(solution: Solution, path: str | Path, extra: Any = None) -> Path:
     """A NetCDF file with the trajectory, the system's functions, the events, and anything else that can stand in JSON."""
-    path = target(path)
+    path = target(path, "a solution", (".nc", ".nc4", ".netcdf", ".h5"))
     data = solution.to_xarray()
     events = {
         name: {key: np.asarray(getattr(hits, key)).tolist() for key in ("t", "q", "v", "p")}
@@ -46,9 +81,8 @@ def write(solution: Solution, path: str | Path, extra: Any = None) -> Path:
     }
     # a variable, not an attribute: attributes of a NetCDF file cannot be long
     data["dalembert"] = ("byte", np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8))
-    temporary = path.with_name(path.name + ".part")
-    data.to_netcdf(temporary, engine="netcdf4")
-    temporary.replace(path)
+    with writing(path) as temporary:
+        data.to_netcdf(temporary, engine="netcdf4")
     return path
 
 

@@ -151,7 +151,7 @@ class MechanicalSolution(Solution):
         else:
             change = largest(self.energy - self.energy[0]) / scale
             rows = [("energy error", f"{change:.1e} of the largest energy ({scale:.4g})")]
-        levels = ("position", "velocity") if self.system.m else ()
+        levels = ("position",) * bool(self.system.mh) + ("velocity",) * bool(self.system.m)
         return rows + [(f"{level} constraints", f"{largest(self.residual(level)):.1e} at most") for level in levels]
 
     def _variables(self, data: dict[str, Any], coords: dict[str, Any]) -> None:

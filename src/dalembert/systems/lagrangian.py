@@ -16,7 +16,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.errors import ModelError
+from dalembert.errors import MissingPackage, ModelError
 from dalembert.systems.base import SX, System, scalar
 from dalembert.systems.dae import IndexOneDAE
 from dalembert.systems.mechanical import Mechanical
@@ -121,8 +121,7 @@ class Equations:
 
     def latex(self) -> str:
         """The equations of motion in LaTeX."""
-        import sympy
-
+        sympy = _sympy()
         parts = self.sympy()
         M, C, g = (sympy.latex(parts[k]) for k in ("M", "C", "gravity"))
         right = "-G^T \\lambda" if self.system.m else "0"
@@ -145,9 +144,17 @@ def equations(s: Mechanical) -> Equations:
     return Equations(s, ca.sparsify(M), ca.sparsify(C), ca.gradient(s.expression("potential"), s.q))
 
 
+def _sympy() -> Any:
+    try:
+        import sympy
+    except ImportError as error:
+        raise MissingPackage.of("SymPy", "sympy", "an equation in symbols") from error
+    return sympy
+
+
 def to_sympy(s: Any, expression: Any) -> Any:
     """An expression of a system as a SymPy matrix."""
-    import sympy
+    sympy = _sympy()
 
     names = [list(s.coordinates), [f"v_{c}" for c in s.coordinates], ["t"]]
     flat = []
@@ -195,7 +202,7 @@ def from_sympy(
     `parameters` gives values for the symbols of the model. A `LagrangesMethod` keeps its constraints and forces; a `KanesMethod`
     becomes an `IndexOneDAE` with `y = (q, u)` and `z` the rates of `u`.
     """
-    import sympy
+    sympy = _sympy()
     from sympy.physics.mechanics import KanesMethod, LagrangesMethod, dynamicsymbols
 
     t = dynamicsymbols._t

@@ -24,7 +24,8 @@ class Picture:
     ----------
     points
         Returns one row of 2 or 3 coordinates for each point. Where nothing is said, the particles of the system: by its
-        `dimension`, or coordinates called `x, y` or `x1, y1, z1`; points that a constraint holds at a distance are linked.
+        `dimension`, or coordinates called `x, y` or `x1, y1, z1` or `x_A, y_A`; points that a constraint holds at a distance from
+        each other, or from a pivot, are linked.
     links
         Pairs of points, drawn as rods.
     masses
@@ -101,7 +102,7 @@ def particles(system: Any) -> list[list[int]]:
         d = system.dimension
         return [list(range(i, i + d)) for i in range(0, system.n, d)]
     where = {name: i for i, name in enumerate(system.coordinates)}
-    endings = [name[1:] for name in where if re.fullmatch(r"x_?\d*", name)]
+    endings = [name[1:] for name in where if re.fullmatch(r"x_?[A-Za-z0-9]{0,3}", name)]
     groups = [[where[a + end] for a in "xyz" if a + end in where] for end in endings]
     groups = [g for g in groups if len(g) > 1]
     return groups if len({len(g) for g in groups}) == 1 else []
@@ -109,15 +110,14 @@ def particles(system: Any) -> list[list[int]]:
 
 def _default(system: Any, wished: Picture) -> Picture | None:
     groups = particles(system)
-    plain = wished if wished.units else None
     if not groups or len(groups) > MOST:
-        return plain
+        return wished if wished.units else None
     points = ca.vertcat(*(system.q[g].T for g in groups))
-    anchored, links = _rods(system, groups)
+    links, pivots = _rods(system, groups)
     count = len(groups)
-    if anchored:  # the origin is the last point
-        points = ca.vertcat(points, ca.SX.zeros(1, points.shape[1]))
-        links += [(i, count) for i in anchored]
+    for k, (i, place) in enumerate(pivots):
+        points = ca.vertcat(points, place)
+        links.append((i, count + k))
     system._define("points", points)
     chosen = {"links": links, "masses": range(count), "trails": range(count) if count <= 6 else ()}
     given = {k: v for k, v in wished.parts().items() if v}
@@ -126,29 +126,56 @@ def _default(system: Any, wished: Picture) -> Picture | None:
     return picture
 
 
-def _rods(system: Any, groups: list[list[int]]) -> tuple[list[int], list[tuple[int, int]]]:
-    """Points held at a distance from the origin, and pairs held at a distance from each other, by the constraints' gradients."""
-    anchored: list[int] = []
+def _rods(system: Any, groups: list[list[int]]) -> tuple[list[tuple[int, int]], list[tuple[int, Any]]]:
+    """Pairs of points held at a distance from each other, and points held at a distance from a pivot, with its place.
+
+    A constraint on the distance of `a` and `b` has the gradient `k (a - b)` by `a` and `-k (a - b)` by `b`; one on the
+    distance from a pivot `c` has `k (a - c)`, where `c` may depend on time and parameters. Tried at random values of everything.
+    """
     links: list[tuple[int, int]] = []
+    pivots: list[tuple[int, Any]] = []
     if not system.mh:
-        return anchored, links
-    rng = np.random.default_rng(1)
-    q = rng.normal(size=(3, system.n))
-    G = system.numeric("normal", system.pack(), q=q, t=np.zeros(3)).reshape(3, system.mh, system.n)
-    if not np.isfinite(G).all():
-        return anchored, links
+        return links, pivots
+    G = system.role("normal")
     for i in range(system.mh):
-        acting = np.abs(G[:, i]).max(axis=0) > 0
-        touched = [k for k, g in enumerate(groups) if acting[g].any()]
-        inside = {j for k in touched for j in groups[k]}
-        if len(touched) not in (1, 2) or any(acting[j] and j not in inside for j in range(system.n)):
+        acting = {j for j in range(system.n) if G[i, j].nnz() and not G[i, j].is_zero()}
+        touched = [k for k, g in enumerate(groups) if acting & set(g)]
+        if len(touched) not in (1, 2) or acting - {j for k in touched for j in groups[k]}:
             continue
         a = groups[touched[0]]
-        apart = q[:, a] - (q[:, groups[touched[1]]] if len(touched) == 2 else 0.0)
-        factor = (G[:, i, a] * apart).sum(axis=1, keepdims=True) / (apart**2).sum(axis=1, keepdims=True)
-        if np.abs(G[:, i, a] - factor * apart).max() < 1e-9 * np.abs(G[:, i]).max():
-            if len(touched) == 2:
+        if len(touched) == 2:
+            b = groups[touched[1]]
+            apart = system.q[a] - system.q[b]
+            if _along(system, [(G[i, a].T, apart), (G[i, b].T, -apart)]):
                 links.append((touched[0], touched[1]))
-            else:
-                anchored.append(touched[0])
-    return anchored, links
+            continue
+        for place in (ca.SX.zeros(1, len(a)), _centre(system, G[i, a].T, a)):
+            if place is not None and _along(system, [(G[i, a].T, system.q[a] - place.T)]):
+                pivots.append((touched[0], place))
+                break
+    return links, pivots
+
+
+def _centre(system: Any, gradient: Any, a: list[int]) -> Any:
+    """Where a gradient that is linear in the place vanishes."""
+    slope = ca.jacobian(gradient, system.q)[:, a]
+    if ca.depends_on(slope, system.q) or slope[0, 0].is_zero():
+        return None
+    at = ca.substitute(gradient, system.q[a], ca.SX.zeros(len(a)))
+    return ca.densify(-at / slope[0, 0]).T
+
+
+def _along(system: Any, pairs: list[tuple[Any, Any]]) -> bool:
+    """Whether gradients have the directions of differences, all with one factor, at a few random values."""
+    gradient, apart = ca.vertcat(*(g for g, _ in pairs)), ca.vertcat(*(d for _, d in pairs))
+    f = ca.Function("f", [system.q, system.t, system.par], [ca.densify(gradient), ca.densify(apart)])
+    rng = np.random.default_rng(1)
+    par = system.pack()
+    for _ in range(3):
+        values = f(rng.normal(size=system.n), rng.normal(), par * (1 + 0.3 * rng.uniform(size=par.size)) + 0.1 * rng.uniform())
+        g, d = (np.asarray(m.full()).ravel() for m in values)
+        if not (np.isfinite(g).all() and np.isfinite(d).all() and (d @ d) > 0):
+            return False
+        if np.abs(g - (g @ d) / (d @ d) * d).max() > 1e-9 * np.abs(g).max():
+            return False
+    return True

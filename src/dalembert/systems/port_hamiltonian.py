@@ -426,28 +426,56 @@ class PortHamiltonian(System):
 
         return of_system(self, x, t)
 
-    def violated(self, x: np.ndarray, t: float, par: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """What is left of the algebraic equations, those in which `E` has no rate: one entry for each equation."""
-        E = np.asarray(self._functions["E"](x, [], [], t, u, par).full())
-        U, S, _ = np.linalg.svd(E)
-        left = U[:, int((1e-12 * max(S[0], 1e-300) < S).sum()) :]
-        self.role("right")
-        right = np.asarray(self._functions["right"](x, [], [], t, u, par).full())[:, 0]
-        return np.asarray(left @ (left.T @ right))
+    def violated(self, x: np.ndarray, t: float, par: np.ndarray, u: np.ndarray) -> tuple[int, float, float]:
+        """The algebraic equation (one in which `E` has no rate) that is violated most, by its own scale.
+
+        Returns its row, what is left of it, and that by the size of its terms: the right-hand side is `A x + b` near `x`, and
+        the terms are `|A| |x| + |b|`.
+        """
+        left, _ = _null_spaces(self._at_numbers("E", x, t, par, u))
+        if not left.size:
+            return 0, 0.0, 0.0
+        value, slope = (np.asarray(m.full()) for m in self._right()(x, t, u, par))
+        terms = np.abs(left.T) @ (np.abs(slope) @ np.abs(x) + np.abs(value[:, 0] - slope @ x))
+        rest = left.T @ value[:, 0]
+        relative = np.abs(rest) / np.maximum(terms, 1e-300)
+        k = int(relative.argmax())
+        return int(np.abs(left[:, k]).argmax()), float(rest[k]), float(relative[k])
+
+    def _at_numbers(self, role: str, x: np.ndarray, t: float, par: np.ndarray, u: np.ndarray) -> np.ndarray:
+        self.role(role)
+        return np.asarray(self._functions[role](x, [], [], t, u, par).full())
+
+    def _right(self) -> ca.Function:
+        """The right-hand side and its derivative by the state."""
+        right = self.role("right")
+        return ca.Function("right", [self.q, self.t, self.u, self.par], [right, ca.jacobian(right, self.q)])
 
     def consistent_state(self, x: np.ndarray, t: float, par: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """The same differential states, and algebraic ones that satisfy the algebraic equations, where these define them."""
-        E = np.asarray(self._functions["E"](x, [], [], t, u, par).full())
-        U, S, Vt = np.linalg.svd(E)
-        rank = int((1e-12 * max(S[0], 1e-300) < S).sum())
-        left, free = U[:, rank:], Vt[rank:].T
-        right = self.role("right")
-        f = ca.Function("f", [self.q, self.t, self.u, self.par], [right, ca.jacobian(right, self.q)])
-        for _ in range(30 if rank < self.n else 0):
+        """A state that satisfies the algebraic equations, by the algebraic states where these are defined, the nearest one else.
+
+        The positions of a mechanism are brought to their constraint as well.
+        """
+        f = self._right()
+        if self.has("constraint"):
+            g = self.role("constraint")
+            position = ca.Function("position", [self.q, self.t, self.par], [g, ca.jacobian(g, self.q)])
+        for _ in range(50):
+            left, free = _null_spaces(self._at_numbers("E", x, t, par, u))
+            if not left.size:
+                return x
             value, slope = (np.asarray(m.full()) for m in f(x, t, u, par))
-            change = np.linalg.lstsq(left.T @ slope @ free, left.T @ value[:, 0], rcond=1e-10)[0]
-            x = x - free @ change
-            if np.abs(change).max() <= 1e-15 * max(1.0, float(np.abs(x).max())):
+            rest = left.T @ value[:, 0]
+            change = free @ np.linalg.lstsq(left.T @ slope @ free, rest, rcond=1e-10)[0]
+            beyond = rest - left.T @ slope @ change  # what the algebraic states cannot mend
+            rows, goal = left.T @ slope, beyond
+            if self.has("constraint"):
+                gap, normal = (np.asarray(m.full()) for m in position(x, t, par))
+                rows[:, self._constraint[0]] = 0.0  # type: ignore[index]  # positions answer to g alone, velocities to G v
+                rows, goal = np.vstack([rows, normal]), np.concatenate([goal, gap[:, 0]])
+            change = change + np.linalg.lstsq(rows, goal, rcond=1e-10)[0]
+            x = x - change
+            if np.abs(change).max() <= 1e-15 * max(1e-300, float(np.abs(x).max())):
                 break
         return x
 
@@ -476,6 +504,18 @@ class PortHamiltonian(System):
 
     def __repr__(self) -> str:
         return f"<PortHamiltonian {self.name!r}: {self.n} states, {self.nu} ports>"
+
+
+def _null_spaces(E: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bases of the left and the right null space, by singular values after rows and columns were brought to size one."""
+    rows = np.abs(E).max(axis=1, initial=0.0)
+    rows = np.where(rows > 0, rows, 1.0)
+    columns = np.abs(E / rows[:, None]).max(axis=0, initial=0.0)
+    columns = np.where(columns > 0, columns, 1.0)
+    U, S, Vt = np.linalg.svd(E / rows[:, None] / columns)
+    rank = int((1e-12 * max(1.0, S[0] if S.size else 0.0) < S).sum())
+    left, free = U[:, rank:] / rows[:, None], Vt[rank:].T / columns[:, None]
+    return left / np.abs(left).max(axis=0, initial=1e-300), free / np.abs(free).max(axis=0, initial=1e-300)
 
 
 def _blocks(E: Any) -> tuple[list[int], list[int]]:
