@@ -130,3 +130,16 @@ def test_spelled_labels():
     assert _spelled(r"$i_{\mathrm{source}}$") == "i<sub>source</sub>"
     assert _spelled("<b>") == "&lt;b&gt;"
     assert _spelled(r"$v_{x_{1}}$") == "v<sub>x<sub>1</sub></sub>"
+
+
+def test_frames_show_clock_and_motion():
+    from dalembert.engine.progress import Bar
+    from dalembert.reporting import _images
+
+    for system, method in ((da.catalog.simple_pendulum(), "rattle"), (da.catalog.rolling_disk(), "spark-2")):
+        sol = da.simulate(system, method, t_end=1.0, step=0.01)
+        one, two, three = _images(sol, np.array([0, 50, 100]), Bar(False, 3))
+        assert (one[:30] < 200).sum() > 300  # the title, with the time in it
+        assert (one[:30] != two[:30]).any()
+        assert (one[60:] != two[60:]).any()
+        assert (two[60:] != three[60:]).any()

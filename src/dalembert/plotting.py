@@ -264,8 +264,8 @@ def _body(ax: Any, ring: np.ndarray, alpha: float) -> Any:
     return ax.add_collection3d(Poly3DCollection([ring], **look))
 
 
-def frames(figure: Any, points: np.ndarray, parts: Any) -> tuple[Any, Callable[[int], None]]:
-    """Axes that hold a whole motion, and a function that draws one instant of it: trails so far, bodies, links and masses."""
+def frames(figure: Any, points: np.ndarray, parts: Any) -> tuple[Any, Callable[[int], list[Any]]]:
+    """Axes that hold a whole motion, and a function that makes the artists of one instant: trails, bodies, links, masses."""
     space = points.shape[2] == 3
     ax = figure.add_subplot(projection="3d" if space else None)
     every = points.reshape(-1, points.shape[2])
@@ -275,13 +275,14 @@ def frames(figure: Any, points: np.ndarray, parts: Any) -> tuple[Any, Callable[[
     ax.set_aspect("equal")
     drawn: list[Any] = []
 
-    def draw(f: int) -> None:
+    def draw(f: int) -> list[Any]:
         for artist in drawn:
             artist.remove()
         drawn.clear()
         for k, i in enumerate(parts["trails"]):
             drawn.extend(ax.plot(*points[: f + 1, i].T, color=COLOURS[k % len(COLOURS)], lw=0.8, alpha=0.6))
         drawn.extend(_instant(ax, points[f], parts, 1.0))
+        return drawn
 
     return ax, draw
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import html
+import itertools
 import json
 import re
+import shutil
+import subprocess
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +18,7 @@ import numpy as np
 
 from dalembert.engine.progress import Bar
 from dalembert.errors import MethodError, MissingPackage
-from dalembert.plotting import COLOURS, _coordinate, _label, envelope, frames, style
+from dalembert.plotting import COLOURS, _coordinate, _label, envelope, frames, style, text
 from dalembert.systems import Picture
 
 if TYPE_CHECKING:
@@ -132,8 +137,8 @@ def _facts(sol: Solution) -> str:
 
     def short(value: Any) -> str:
         flat = np.asarray(value, dtype=float).ravel()
-        text = ", ".join(f"{x:.6g}" for x in flat[:12])
-        return text + (f", ... ({flat.size} in all)" if flat.size > 12 else "")
+        first = ", ".join(f"{x:.6g}" for x in flat[:12])
+        return first + (f", ... ({flat.size} in all)" if flat.size > 12 else "")
 
     rows = [("system", repr(sol.system).strip("<>"))]
     rows += [("parameters", ", ".join(f"{k} = {short(v)}" for k, v in sol.parameters.items()))] if sol.parameters else []
@@ -158,7 +163,7 @@ def report(sol: Solution, path: str | Path) -> Path:
     data = {
         "t": sol.t[rows].tolist(), "colours": list(COLOURS), "units": known, **_picture(sol, rows), "figures": _figures(sol),
     }  # fmt: skip
-    text = files("dalembert").joinpath("report.html").read_text(encoding="utf-8")
+    page = files("dalembert").joinpath("report.html").read_text(encoding="utf-8")
     fill = {
         "__TITLE__": html.escape(f"{sol.system.name}, {sol.method}"),
         "__SUMMARY__": html.escape(str(sol)),
@@ -166,23 +171,21 @@ def report(sol: Solution, path: str | Path) -> Path:
         "__DATA__": json.dumps(data).replace("</", "<\\/"),
         "__PLOTLY__": get_plotlyjs(),
     }
-    whole = re.sub("|".join(fill), lambda found: fill[found.group()], text)  # once: what is filled in is not looked at again
+    whole = re.sub("|".join(fill), lambda found: fill[found.group()], page)  # once: what is filled in is not looked at again
     with writing(path) as temporary:
         temporary.write_text(whole, encoding="utf-8")
     return path
 
 
-def _video() -> None:
-    """Let matplotlib find ffmpeg: on the path, or that of the package imageio-ffmpeg."""
-    import matplotlib as mpl
-    from matplotlib import animation
-
-    if animation.writers.is_available("ffmpeg"):
-        return
+def _ffmpeg() -> str:
+    """Where ffmpeg is: on the path, or that of the package imageio-ffmpeg."""
+    found = shutil.which("ffmpeg")
+    if found:
+        return found
     try:
         from imageio_ffmpeg import get_ffmpeg_exe
 
-        mpl.rcParams["animation.ffmpeg_path"] = get_ffmpeg_exe()
+        return str(get_ffmpeg_exe())
     except (ImportError, RuntimeError) as error:
         raise MissingPackage.of("ffmpeg", "video", "an .mp4 (not a .gif)") from error
 
@@ -192,53 +195,99 @@ def animate(sol: Solution, path: str | Path, *, fps: int = 30, seconds: float | 
 
     A GIF counts in hundredths of a second, so that its rate is the nearest one to `fps` that it can have.
     """
-    import matplotlib.pyplot as plt
-    from matplotlib import animation
-
     from dalembert.solution.files import target, writing
 
     path = target(path, "an animation", (".gif", ".mp4"))
-    kind = path.suffix.lower()
+    film = path.suffix.lower() == ".mp4"
     if not (np.isfinite(fps) and fps > 0) or (seconds is not None and not (np.isfinite(seconds) and seconds > 0)):
         raise MethodError(f"fps and seconds must be positive numbers, not {fps!r} and {seconds!r}")
-    if kind == ".mp4":
-        _video()
+    tool = _ffmpeg() if film else ""
     span = float(sol.t[-1] - sol.t[0]) if seconds is None else float(seconds)
     count = int(np.clip(round(span * fps), 2, FRAMES))
-    rate = max(1.0, count / max(span, 1e-9))
-    if kind == ".gif":  # its frames last a whole number of hundredths of a second
-        hundredths = max(2, round(100 / rate))
+    hundredths = max(2, round(100 * span / count))
+    if not film:
         count = int(np.clip(round(100 * span / hundredths), 2, FRAMES))
-        rate = 1000 / (10 * hundredths + 0.5)  # the writer rounds its thousandths down
     rows = _even(sol.t, count)
+    with Bar(None, count, "drawing", "frames") as bar, writing(path) as temporary:
+        images = _images(sol, rows, bar)
+        if film:
+            _write_film(tool, temporary, images, count / max(span, 1e-9))
+        else:
+            _write_gif(temporary, images, 10 * hundredths)
+    return path
+
+
+def _images(sol: Solution, rows: np.ndarray, bar: Bar) -> Iterator[np.ndarray]:
+    """The frames, as arrays of red, green, blue: what stands still is drawn once."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     picture = _picture(sol, rows)
     points = np.asarray(picture["points"])
+    unit = known.units.get("time", "") if (known := sol.system.picture) is not None else ""
     with style():
-        figure = plt.figure(figsize=(5, 5), dpi=100)
+        figure = Figure(figsize=(5, 5), dpi=100, layout="constrained")
+        canvas: Any = FigureCanvasAgg(figure)
         ax, draw = frames(figure, points, picture)
-        for which in "xyz"[: points.shape[2]] if not picture["labels"] else "":
-            getattr(ax, f"set_{which}label")(_label(sol, which, "length"))
         if picture["labels"]:
             ax.set_xticks([points[0, k, 0] for k, _ in picture["labels"]], [name for _, name in picture["labels"]], rotation=45)
             ax.set_ylabel("coordinates, each by its largest value")
+        else:
+            for which in "xyz"[: points.shape[2]]:
+                getattr(ax, f"set_{which}label")(_label(sol, f"${which}$", "length"))
+        clock = ax.set_title(text(sol.system.name), loc="left", y=1.0)  # a place that is not looked for anew
+        canvas.draw()
+        figure.set_layout_engine("none")
+        clock.set_visible(False)
+        canvas.draw()
+        still = canvas.copy_from_bbox(figure.bbox)
+        clock.set_visible(True)
+        for f, row in enumerate(rows):
+            canvas.restore_region(still)
+            clock.set_text(text(f"{sol.system.name}, t = {sol.t[row]:.2f} {unit}", 60))
+            for artist in (*draw(f), clock):
+                if hasattr(artist, "do_3d_projection"):
+                    artist.do_3d_projection()
+                ax.draw_artist(artist)
+            yield np.array(canvas.buffer_rgba())[:, :, :3]
+            bar.show(f + 1)
 
-        unit = known.units.get("time", "") if (known := sol.system.picture) is not None else ""
-        draw(len(rows) - 1)
-        ax.set_title(sol.system.name, loc="left")
-        figure.canvas.draw()
-        figure.set_layout_engine("none")  # found once, kept for all frames
-        writer = animation.writers["pillow" if kind == ".gif" else "ffmpeg"](fps=rate)  # type: ignore[arg-type]
-        with (
-            Bar(None, len(rows), "drawing", "frames") as bar, writing(path) as temporary,
-            writer.saving(figure, str(temporary), dpi=100),
-        ):  # fmt: skip
-            for f in range(len(rows)):
-                draw(f)
-                ax.set_title(f"{sol.system.name}, t = {sol.t[rows[f]]:.2f} {unit}", loc="left")
-                writer.grab_frame()
-                bar.show(f + 1)
-        plt.close(figure)
-    return path
+
+def _write_gif(path: Path, images: Iterator[np.ndarray], milliseconds: int) -> None:
+    from PIL import Image
+
+    pictures = [Image.fromarray(image).quantize(64, method=Image.Quantize.FASTOCTREE) for image in images]
+    pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=milliseconds, loop=0)
+
+
+def _write_film(tool: str, path: Path, images: Iterator[np.ndarray], rate: float) -> None:
+    first = next(images)
+    shape = f"{first.shape[1]}x{first.shape[0]}"
+    command = [
+        tool,
+        "-loglevel",
+        "error",
+        "-y",
+        "-f",
+        "rawvideo",
+        "-pix_fmt",
+        "rgb24",
+        "-s",
+        shape,
+        "-r",
+        f"{rate:.6g}",
+        "-i",
+        "-",
+    ]
+    command += ["-an", "-pix_fmt", "yuv420p", "-crf", "18", str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):  # it says below why it stopped
+            for image in itertools.chain([first], images):
+                process.stdin.write(image.tobytes())
+        _, said = process.communicate()
+    if process.returncode:
+        raise MethodError(f"ffmpeg could not write {path.name!r}: {said.decode(errors='replace').strip()[-300:]}")
 
 
 def _even(t: np.ndarray, count: int) -> np.ndarray:

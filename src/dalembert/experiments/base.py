@@ -78,7 +78,7 @@ class Result:
         rows = [(r.what, r.ours, r.wanted, r.source, "holds" if r.holds else "FAILS") for r in self.rows]
         table = tables.write(("claim", "ours", "wanted", "source", ""), rows)
         head = f"{self.id}: {self.title} ({self.source}){', shortened' if self.quick else ''}"
-        verdict = f"{self.told.replace('not r', 'NOT r')} in {self.seconds:.1f} s"
+        verdict = f"{self.told.replace('not repr', 'NOT repr')} in {self.seconds:.1f} s"
         return "\n".join([head, table, *(f"note: {n}" for n in self.notes), verdict])
 
 
