@@ -185,7 +185,8 @@ def crowded(ax: Any) -> None:
     """A legend inside the axes where it is short, below them where it is long."""
     count = len(ax.get_legend_handles_labels()[0])
     if count > 4:
-        ax.legend(fontsize="x-small", ncols=2 if count < 9 else 3, loc="upper center", bbox_to_anchor=(0.5, -0.2))
+        columns = 2 if count < 7 else 4 if count < 9 else 3
+        ax.legend(fontsize="x-small", ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.16))
     elif count:
         ax.legend(fontsize="x-small")
 
@@ -304,7 +305,10 @@ def coordinates(sol: Solution, ax: Any = None, most: int = 8) -> Any:
         ax.plot(sol.t[rows], sol.q[rows, i], label=_coordinate(sol, i))
     more = f", the first {most} of {sol.system.n}" if sol.system.n > most else ""
     finish(ax, _time(sol), "value", f"coordinates{more}")
-    _legend(ax, 4)
+    if sol.system.n > 4:
+        crowded(ax)
+    else:
+        _legend(ax, 4)
     return ax
 
 
