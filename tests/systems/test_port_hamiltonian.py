@@ -233,3 +233,11 @@ def test_consistent_mends_what_algebraic_states_cannot():
         3, E=np.diag([1, 1, 0.0]), J=[[0, 1, 0], [-1, 0, -1], [0, 1, 0]], hamiltonian=lambda x: (x[0] ** 2 + x[1] ** 2) / 2
     )
     assert np.allclose(da.consistent(index2, x=[1.0, 0.5, -1.0])["x"], [1.0, 0.0, -1.0])
+
+
+def test_a_system_without_rates():
+    static = da.PortHamiltonian(1, E=[[0.0]], R=[[1.0]], B=[[1.0]], hamiltonian=lambda x: 0 * x[0])
+    for method in ("discrete-gradient", "midpoint", "ddr"):
+        with pytest.raises(da.MethodError, match=r"no state with a rate .* use gauss-2"):
+            da.simulate(static, method, x=[2.0], u=[2.0], t_end=0.1, step=0.01)
+    assert da.simulate(static, "gauss-2", x=[2.0], u=[2.0], t_end=0.1, step=0.01).x[-1, 0] == 2.0

@@ -39,6 +39,8 @@ class Method:
         """Refuse a system that the method cannot treat."""
         if system.kind not in self.treats:
             raise MethodError(f"{self.name} cannot treat a {system.kind} system; {_these(system)}")
+        if system.kind == "port-hamiltonian" and not system.has("E") and not hasattr(self, "stages"):
+            raise MethodError(f"{system.name!r} has no state with a rate (E is zero), and {self.name} needs one; use gauss-2")
         if system.kind == "dae" and system.index not in self.indices:
             raise MethodError(f"{self.name} cannot treat a system of index {system.index}; {_these(system)}")
         if system.mn and not self.nonholonomic:
