@@ -109,9 +109,10 @@ def test_theorem_5_and_corollary_1_on_random_systems(seed):
 
     system = da.PortHamiltonian(
         n, hamiltonian=lambda x: x[0] ** 4 / 4 + x[0] ** 2 / 2 + x[1] ** 2 / 2, E=E, J=A - A.T, R=R, B=rng.normal(size=(n, 1)),
-        z=costate, initial={"x": [0.7, -0.4, 0.1]},
+        z=costate,
     )  # fmt: skip
-    runs = [da.simulate(system, m, t_end=0.5, step=0.05, u=lambda t: [np.sin(5 * t)], compile=False) for m in EXACT]
+    start = da.consistent(system, x=[0.7, -0.4, 0.1])
+    runs = [da.simulate(system, m, **start, t_end=0.5, step=0.05, u=lambda t: [np.sin(5 * t)], compile=False) for m in EXACT]
     for sol in runs:
         np.testing.assert_allclose(sol.x, runs[0].x, atol=1e-10)
         assert np.abs(sol.power_balance).max() < 1e-13 * max(1.0, np.abs(sol.energy).max())
