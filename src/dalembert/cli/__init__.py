@@ -240,6 +240,8 @@ def run(study: Annotated[Path, typer.Argument(help="A TOML file.")], quiet: Quie
     model, method, options, files = whole.call()
     try:
         _run(model, method, options, files, quiet, as_json)
+    except da.Interrupted:
+        raise
     except DalembertError as error:  # nothing has begun: the file is to blame
         raise whole.blame(error) from error
 
