@@ -18,7 +18,8 @@ import numpy as np
 
 from dalembert.engine.progress import Bar
 from dalembert.errors import MethodError, MissingPackage
-from dalembert.plotting import COLOURS, _coordinate, _label, envelope, frames, style, text
+from dalembert.plotting import COLOURS, envelope, frames, style, text
+from dalembert.plotting.labels import coordinate, labelled
 from dalembert.systems import Picture
 
 if TYPE_CHECKING:
@@ -71,10 +72,10 @@ def _figures(sol: Solution) -> list[dict[str, Any]]:
         drawn = [{"name": name, "y": y.tolist()} for name, _, y in binned]
         return {"title": title, "label": label, "log": log, "t": binned[0][1].tolist(), "lines": drawn}
 
-    system, unit = sol.system, _label(sol, "energy", "energy")
+    system, unit = sol.system, labelled(sol, "energy", "energy")
     names = system.coordinates[:8]
     more = f", the first {len(names)} of {system.n}" if system.n > len(names) else ""
-    out = [figure(f"coordinates{more}", "value", [(_spelled(_coordinate(sol, i)), sol.q[:, i]) for i in range(len(names))])]
+    out = [figure(f"coordinates{more}", "value", [(_spelled(coordinate(sol, i)), sol.q[:, i]) for i in range(len(names))])]
     if system.kind != "dae":
         parts = [("kinetic", sol.kinetic), ("potential", sol.potential)] if system.kind != "port-hamiltonian" else []
         out.append(figure("energy", unit, [*parts, ("total", sol.energy)]))
@@ -87,12 +88,14 @@ def _figures(sol: Solution) -> list[dict[str, Any]]:
                 for key in ("stored", "dissipated", *ports[:5])
             ]
             out.append(figure("ledger, energy since the start", unit, since))
-            out.append(figure("power balance, residuals added up", _label(sol, "|sum|", "energy"), [("error", error)], log=True))
+            out.append(
+                figure("power balance, residuals added up", labelled(sol, "|sum|", "energy"), [("error", error)], log=True)
+            )
         else:
             out.append(
                 figure(
                     "error of the energy",
-                    _label(sol, "|H \u2212 H(0)|", "energy"),
+                    labelled(sol, "|H \u2212 H(0)|", "energy"),
                     [("error", sol.energy - sol.energy[0])],
                     log=True,
                 )
@@ -234,7 +237,7 @@ def _images(sol: Solution, rows: np.ndarray, bar: Bar) -> Iterator[np.ndarray]:
             ax.set_ylabel("coordinates, each by its largest value")
         else:
             for which in "xyz"[: points.shape[2]]:
-                getattr(ax, f"set_{which}label")(_label(sol, f"${which}$", "length"))
+                getattr(ax, f"set_{which}label")(labelled(sol, f"${which}$", "length"))
         clock = ax.set_title(text(sol.system.name), loc="left", y=1.0)  # a place that is not looked for anew
         canvas.draw()
         figure.set_layout_engine("none")

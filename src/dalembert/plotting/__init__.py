@@ -1,0 +1,52 @@
+"""Pictures with matplotlib. Functions take `ax` and return it; nothing is shown unasked.
+
+Without `ax` a figure is made in the style sheet `dalembert.style`, which `plt.style.use("dalembert.style")` sets for figures of
+one's own. Labels are written for matplotlib's mathematics and for LaTeX (`text.usetex`) alike.
+"""
+
+from dalembert.plotting.canvas import COLOURS, crowded, envelope, figure_path, finish, magnitude, save, style
+from dalembert.plotting.labels import symbol, text
+from dalembert.plotting.moving import coordinates, frames, motion
+from dalembert.plotting.runs import (
+    LEVELS,
+    constraints,
+    energy,
+    energy_error,
+    inputs,
+    ledger,
+    multipliers,
+    overview,
+    phase,
+    steps,
+)
+from dalembert.plotting.several import comparison, convergence, section, work_precision
+
+__all__ = [
+    "COLOURS",
+    "LEVELS",
+    "comparison",
+    "constraints",
+    "convergence",
+    "coordinates",
+    "crowded",
+    "energy",
+    "energy_error",
+    "envelope",
+    "figure_path",
+    "finish",
+    "frames",
+    "inputs",
+    "ledger",
+    "magnitude",
+    "motion",
+    "multipliers",
+    "overview",
+    "phase",
+    "save",
+    "section",
+    "steps",
+    "style",
+    "symbol",
+    "text",
+    "work_precision",
+]

@@ -1,0 +1,152 @@
+"""What a run kept: coordinates, energies, constraints, multipliers, steps, and all at a glance."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import MethodError
+from dalembert.plotting.canvas import axes, finish, legend, magnitude, style, styled, thin
+from dalembert.plotting.labels import coordinate, labelled, symbol, text, time_label, titled
+from dalembert.plotting.moving import motion
+
+if TYPE_CHECKING:
+    from dalembert.solution import Solution
+
+LEVELS = {"position": r"$\|g\|_\infty$", "velocity": r"$\|G v\|_\infty$", "acceleration": r"$\|(G v)'\|_\infty$"}
+
+
+@styled
+def energy(sol: Solution, ax: Any = None) -> Any:
+    """Kinetic, potential and total energy over time."""
+    ax, rows = axes(ax), thin(len(sol.t))
+    parts: tuple[tuple[str, str], ...] = (("kinetic", "kinetic"), ("potential", "potential"), ("energy", "total"))
+    for name, label in parts if sol.system.kind != "port-hamiltonian" else parts[2:]:
+        ax.plot(sol.t[rows], getattr(sol, name)[rows], label=label)
+    finish(ax, time_label(sol), labelled(sol, "energy", "energy"), "energy")
+    legend(ax, 3)
+    return ax
+
+
+@styled
+def ledger(sol: Solution, ax: Any = None) -> Any:
+    """The energy ledger over time: stored, dissipated, and supplied at each port, added up from the start."""
+    ax, book = axes(ax), sol.ledger()
+    ports = [key for key in book if key.startswith("port ")] or ["supplied"]
+    rows = thin(len(sol.t) - 1)
+    for key in ("stored", "dissipated", *ports[:5]):
+        ax.plot(sol.t[1:][rows], np.cumsum(book[key])[rows], label=text(key.removeprefix("port ")))
+    finish(ax, time_label(sol), labelled(sol, "energy since the start", "energy"), "energy ledger")
+    legend(ax, 4)
+    return ax
+
+
+@styled
+def energy_error(sol: Solution, ax: Any = None) -> Any:
+    """Error of the energy, or of the power balance of a driven or damped system, on a logarithmic scale."""
+    ax = axes(ax)
+    values, title, label = balance(sol)
+    magnitude(ax, sol.t[1:], values, "total")
+    return finish(ax, time_label(sol), labelled(sol, label, "energy"), title)
+
+
+def balance(sol: Solution) -> tuple[np.ndarray, str, str]:
+    if sol.driven:
+        return np.cumsum(sol.power_balance), "power balance, residuals added up", "|sum|"
+    return sol.energy[1:] - sol.energy[0], "error of the energy", "$|H - H_0|$"
+
+
+@styled
+def constraints(sol: Solution, ax: Any = None, levels: tuple[str, ...] = ("position", "velocity")) -> Any:
+    """Largest residual of the constraints at each level, on a logarithmic scale."""
+    ax, drawn = axes(ax), 0
+    for level in levels:
+        residual = np.abs(sol.residual(level))
+        if residual.shape[1]:
+            t = sol.t if len(residual) == len(sol.t) else sol.t_lam
+            magnitude(ax, t, residual.max(axis=1), f"{level}, {LEVELS[level]}")
+            drawn += 1
+    if not drawn:
+        _nothing(ax, "no constraints")
+    finish(ax, time_label(sol), "largest residual", "constraints")
+    legend(ax, 2)
+    return ax
+
+
+def _nothing(ax: Any, why: str) -> None:
+    ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color="0.5")
+
+
+@styled
+def inputs(sol: Solution, ax: Any = None) -> Any:
+    """The inputs over time."""
+    ax, rows = axes(ax), thin(len(sol.t))
+    names = list(getattr(sol.system, "ports", ())) or [f"u{k + 1}" for k in range(sol.system.nu)]
+    for k, name in enumerate(names[: sol.u.shape[1]]):
+        ax.plot(sol.t[rows], sol.u[rows, k], label=symbol(name))
+    if not sol.u.shape[1]:
+        _nothing(ax, "no inputs")
+    finish(ax, time_label(sol), "inputs $u$", "inputs")
+    legend(ax, 4)
+    return ax
+
+
+@styled
+def phase(sol: Solution, i: int = 0, ax: Any = None) -> Any:
+    """Phase portrait of one coordinate: momentum over position."""
+    if not 0 <= i < sol.system.n:
+        raise MethodError(f"there is no coordinate {i}: {sol.system.name!r} has {sol.system.n}, counted from 0")
+    ax, rows = axes(ax), thin(len(sol.t), 20_000)
+    ax.plot(sol.q[rows, i], sol.p[rows, i], lw=0.8)
+    return finish(ax, coordinate(sol, i), f"momentum of {symbol(sol.system.coordinates[i])}", "phase portrait")
+
+
+@styled
+def multipliers(sol: Solution, ax: Any = None) -> Any:
+    """Multipliers over the times at which they live."""
+    ax, rows = axes(ax), thin(len(sol.t_lam))
+    if sol.system.kind == "port-hamiltonian" or not sol.lam.shape[1]:
+        _nothing(ax, "no multipliers")
+        return finish(ax, time_label(sol), r"multipliers $\lambda$", "multipliers")
+    for k in range(sol.lam.shape[1]):
+        ax.plot(sol.t_lam[rows], sol.lam[rows, k], label=rf"$\lambda_{{{k + 1}}}$")
+    finish(ax, time_label(sol), r"multipliers $\lambda$", "multipliers")
+    if sol.lam.shape[1] > 1:
+        legend(ax, 6)
+    return ax
+
+
+@styled
+def steps(sol: Solution, ax: Any = None) -> Any:
+    """Step sizes of a run, and how often a step was refused; the last two, cut to end at `t_end`, are left out."""
+    ax, h = axes(ax), np.diff(sol.t)
+    h = h[:-2] if len(h) > 4 else h
+    rows = thin(len(h))
+    ax.semilogy(sol.t[1 : 1 + len(h)][rows], h[rows], lw=0.9, marker="." if len(h) < 3 else "")
+    refused = sol.stats.get("rejected")
+    count = f"{sol.stats['steps']} steps" + (f", {refused} refused" if refused is not None else "")
+    return finish(ax, time_label(sol), labelled(sol, "step $h$", "time"), count)
+
+
+def overview(sol: Solution) -> Any:
+    """Motion, energy, its error, and constraints in one figure; the title says method and step."""
+    import matplotlib.pyplot as plt
+
+    kind = sol.system.kind
+    right: list[Any] = [energy, energy_error]
+    if kind in ("dae", "port-hamiltonian"):
+        right = [constraints] if kind == "dae" else [ledger, energy_error]
+    if kind in ("mechanical", "hamiltonian") and sol.system.m:
+        right = [*right, constraints]
+    space = sol.system.drawn and sol.system._functions["points"].size2_out(0) == 3
+    with style():
+        figure = plt.figure(figsize=(10, max(4.0, 2.15 * len(right))))
+        grid = figure.add_gridspec(len(right), 2, width_ratios=(1.15, 1))
+        motion(sol, figure.add_subplot(grid[:, 0], projection="3d" if space else None))
+        for i, draw in enumerate(right):
+            draw(sol, figure.add_subplot(grid[i, 1]))
+        figure.suptitle(titled(sol))
+        if space:  # labels of the axes in space reach out of their box
+            figure.set_layout_engine("constrained", wspace=0.12)
+    return figure
