@@ -19,11 +19,12 @@ HERE = Path(__file__).parent
 
 project = "dalembert"
 author = "The dalembert developers"
+copyright = "2026, the dalembert developers"
 version = release = da.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
 html_theme = "alabaster"
 html_theme_options = {
-    "page_width": "1240px",
+    "page_width": "1180px",
     "body_max_width": "100%",
     "description": "Write the energy and the constraints. Get motion that keeps them.",
 }

@@ -14,9 +14,9 @@ from dalembert import tables
 HERE = Path(__file__).parent
 INTRODUCTION = """\
 Written by `python docs/tables.py` from what the methods say of themselves; the tests measure it. The order is that of positions,
-velocities and multipliers; where a number of stages belongs to a name, it is shown for the default one and any other can be
-written in its place (`gauss-5`). Nonholonomic: whether such constraints are treated. Zero mass: whether a singular mass matrix
-is."""
+velocities and multipliers, and that on free systems where it is another; where a number of stages belongs to a name, it is shown
+for the default one and any other can be written in its place (`gauss-5`). Nonholonomic: whether such constraints are treated.
+Zero mass: whether a singular mass matrix is."""
 KINDS = {"mechanical": "mechanical", "hamiltonian": "Hamiltonian", "port-hamiltonian": "port-Hamiltonian", "dae": "DAE"}
 GROUPS = {
     "Mechanics: energy, momenta, constraints": lambda m: (
@@ -42,6 +42,8 @@ def methods() -> str:
             traits = [word for word, has in (("symmetric", row.symmetric), ("symplectic", row.symplectic)) if has]
             kinds = ", ".join(KINDS.get(k, k) for k in row.treats)
             order = ", ".join(dict.fromkeys(map(str, row.order))) if any(row.order) else "of its integrator"
+            free = row.method().free_order
+            order += f" ({free} free)" if any(row.order) and free != row.order[0] else ""
             flags = ["yes" if getattr(row.method, name) else "" for name in ("nonholonomic", "any_mass")]
             shown = row.name if row.name != "composition" else 'da.compose("rattle", order=4)'
             rows.append([f"`{shown}`", order, kinds, *flags, row.keeps, ", ".join(traits), row.source])

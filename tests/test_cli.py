@@ -354,3 +354,21 @@ def test_every_result_has_a_page(id, tmp_path):
     result.data["series"] = {"t": [0.0, 1.0, 2.0], "energy": [1.0, 1.5, 1.2]}
     page = Pages(tmp_path).add(result)
     assert html.escape(entry.title) in page.read_text()
+
+
+def test_numbers_are_valid_json_and_names_do_not_collide(tmp_path):
+    def strict(text):
+        return json.loads(text, parse_constant=lambda name: pytest.fail(name))
+
+    strict(run("diagnose", "simple-pendulum", "--initial", "q=0,0", "--json").stdout)
+    numbers = strict(run("simulate", "simple-pendulum", "--method", "rattle", "--t-end", "1", "--json").stdout)
+    assert numbers["energy_scale"] > 100 * numbers["energy_error"]
+    call = ["simulate", "simple-pendulum", "--t-end", "0.1", "--output", "x.nc", "--checkpoint", "x.nc"]
+    assert "the same name" in run(*call, cwd=tmp_path, code=2).stderr
+    study = tmp_path / "a.toml"
+    study.write_text('system = "simple-pendulum"\nmethod = "lobatto-pair-3"\nt_end = 100\nstep = 5\n')
+    run("run", str(study), code=1)
+    study.write_text('system = "simple-pendulum"\nmethod = "rattle"\nt_end = 1\nstep = 0.1\nadaptive = "backof"\n')
+    assert "line 5" in run("run", str(study), code=2).stderr
+    study.write_text('# a\u2028b\nsystem = "simple-pendulum"\nt_end = 1\nstep = "x"\n')
+    assert "line 4" in run("run", str(study), code=2).stderr

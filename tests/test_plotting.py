@@ -165,3 +165,9 @@ def test_results_of_the_library_are_taken_as_they_are(sol):
     assert len(plotting.comparison(result).axes) == 3
     with pytest.raises(da.MethodError, match="nothing to compare"):
         plotting.comparison([])
+
+
+def test_axes_of_the_plane_do_not_take_a_picture_in_space():
+    run = da.simulate(da.catalog.spherical_pendulum(), "rattle", t_end=0.1, step=0.01)
+    with pytest.raises(da.MethodError, match="axes in space"):
+        plotting.motion(run, ax=plt.subplots()[1])

@@ -311,3 +311,20 @@ def test_the_summary_counts_steps_as_they_were():
     adaptive = da.simulate(da.catalog.simple_pendulum(), "lobatto-pair-3", t_end=1.0, step=0.01, adaptive=True)
     assert "step 0.01" not in str(adaptive)
     assert "position constraints" not in str(da.simulate(da.catalog.rolling_disk(), "spark-2", t_end=0.1, step=0.01))
+
+
+@pytest.mark.parametrize("make", [da.catalog.simple_pendulum, da.catalog.dc_motor])
+def test_a_solution_can_be_pickled(make):
+    import pickle
+
+    sol = da.simulate(make(), "rattle" if make is da.catalog.simple_pendulum else "discrete-gradient", t_end=0.1, step=0.01)
+    back = pickle.loads(pickle.dumps(sol))
+    assert np.array_equal(back.q, sol.q)
+    assert isinstance(back, da.Solution)
+    assert np.array_equal(back.energy, sol.energy)
+
+
+def test_a_run_without_a_step_can_be_shown(tmp_path):
+    sol = da.simulate(da.catalog.simple_pendulum(), "rattle", t_end=0.0, step=0.01)
+    sol.report(tmp_path / "a.html")
+    sol.plot(tmp_path / "a.png")

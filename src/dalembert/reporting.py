@@ -104,7 +104,7 @@ def _figures(sol: Solution) -> list[dict[str, Any]]:
     lines = [(level, residual.max(axis=1)) for level, residual in levels if residual.shape[1]]
     if lines:
         out.append(figure("constraints", "largest residual", lines, log=True))
-    if system.kind in ("mechanical", "hamiltonian") and sol.lam.shape[1] and len(sol.t_lam) == len(sol.t) - 1:
+    if system.kind in ("mechanical", "hamiltonian") and sol.lam.size and len(sol.t_lam) == len(sol.t) - 1:
         shown = [(f"\u03bb{k + 1}", np.concatenate([sol.lam[:1, k], sol.lam[:, k]])) for k in range(min(8, sol.lam.shape[1]))]
         out.append(figure("multipliers", "\u03bb", shown))
     if sol.u.shape[1]:

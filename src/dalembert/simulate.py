@@ -15,7 +15,7 @@ import numpy as np
 from dalembert.checkpoint import Checkpoint
 from dalembert.engine import checks, consistency, control, driver, initial
 from dalembert.engine import events as watching
-from dalembert.engine.machine import Memory
+from dalembert.engine.machine import Memory, memory
 from dalembert.engine.newton import EPS, Rule
 from dalembert.engine.program import Program
 from dalembert.errors import InconsistentState, MethodError, UnknownKeyword
@@ -117,6 +117,8 @@ def simulate(
         raise InconsistentState("x is the initial value of a PortHamiltonian; this system starts from q and v (or p)")
     elif y is not None or z is not None:
         raise InconsistentState("y and z are the initial values of an IndexTwoDAE; this system starts from q and v (or p)")
+    if lam is not None and system.kind in ("mechanical", "hamiltonian"):
+        _multipliers(system, lam)
     inputs = initial.inputs_of(system, u, grid.t0)
     q, second = initial.choose(system, q, v, p, par, grid.t0, inputs(np.array([grid.t0]))[0])
     at = initial.arguments(system, q, second, grid.t0, par)
@@ -207,6 +209,16 @@ def start(
     return state
 
 
+def _multipliers(system: Any, lam: Any) -> None:
+    """Refuse multipliers that are not one number for each constraint."""
+    try:
+        good = np.asarray(lam, dtype=float).size == system.m and np.isfinite(np.asarray(lam, dtype=float)).all()
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise InconsistentState(f"lam must be {system.m} finite numbers, one for each constraint, not {lam!r}")
+
+
 def whole(name: str, value: Any) -> int:
     """A whole number, at least 1."""
     try:
@@ -227,7 +239,7 @@ def make_grid(t0: float, t_end: float, step: float, save_every: int) -> driver.G
         raise MethodError(f"t_end = {t_end:g} lies before t0 = {t0:g}; to run backwards in time, reverse the velocities")
     save_every = whole("save_every", save_every)
     count = (t_end - t0) / step
-    if count / save_every > 1e9:
+    if count / save_every > min(1e9, memory() / 48):
         raise MethodError(
             f"{count:.3g} steps with save_every={save_every} do not fit into memory; save less often or take larger steps"
         )

@@ -192,3 +192,22 @@ def test_the_reversible_controller_says_what_it_needs(kepler):
         da.simulate(kepler, "rattle", q=Q, v=V, t_end=1.0, step=0.01, adaptive=Reversible(scale=lambda v: v @ v))
     with pytest.raises(da.ModelError, match="must be > 0"):
         da.simulate(kepler, "rattle", q=Q, v=V, t_end=1.0, step=0.01, adaptive=Reversible(scale=lambda q: q[0] - 1.0))
+
+
+@pytest.mark.parametrize("method", ["energy-momentum", "midpoint", "discrete-gradient", da.compose("energy-momentum", order=4)])
+def test_errors_that_alternate_cannot_be_measured(method):
+    with pytest.raises(da.MethodError, match="alternates"):
+        da.simulate(da.catalog.double_pendulum(), method, t_end=1.0, step=0.01, adaptive="error")
+
+
+def test_energy_momentum_on_both_levels_takes_varying_steps():
+    sol = da.simulate(da.catalog.double_pendulum(), "energy-momentum-ggl", t_end=1.0, step=0.01, adaptive="error")
+    assert np.abs(sol.energy - sol.energy[0]).max() < 1e-11
+
+
+def test_algebraic_states_that_alternate():
+    ladder = da.catalog.windy_pendulum()
+    for method in ("discrete-gradient", "gauss-3"):
+        with pytest.raises(da.MethodError, match="use radau-iia-3"):
+            da.simulate(ladder, method, t_end=1.0, step=0.01, adaptive="error")
+    da.simulate(da.catalog.dc_motor(), "discrete-gradient", t_end=0.1, step=0.01, adaptive="error", u=[1.0, 0.0])

@@ -81,3 +81,31 @@ def test_hopeless_positions_are_refused():
     system = da.Mechanical(1, mass=1.0, holonomic=lambda q: q[0] ** 2 + 1)
     with pytest.raises(da.ConvergenceError, match="no position near the given one"):
         da.consistent(system, q=[0.7], v=[0.0])
+
+
+def test_values_of_another_kind_of_system_are_refused():
+    pendulum, motor = da.catalog.simple_pendulum(), da.catalog.dc_motor()
+    for call in (da.diagnose, da.consistent):
+        for values in ({"x": [3.0, 4.0]}, {"y": [5.0, 5.0]}, {"z": [1.0]}):
+            with pytest.raises(da.InconsistentState, match="no initial value"):
+                call(pendulum, **values)
+        with pytest.raises(da.InconsistentState, match="no initial value"):
+            call(motor, v=[5.0, 5.0])
+
+
+@pytest.mark.parametrize("lam", ["x", [1.0, 2.0, 3.0], [float("nan")]])
+def test_multipliers_are_checked_for_every_method(lam):
+    with pytest.raises(da.InconsistentState, match="lam must be 1"):
+        da.simulate(da.catalog.simple_pendulum(), "rattle", lam=lam, t_end=0.1, step=0.01)
+
+
+@pytest.mark.parametrize(
+    "u",
+    [
+        ([], np.zeros((0, 2))), ([0, 0.05], [[1, 2], [3]]), (["a", "b"], [[1, 2], [3, 4]]), ([float("nan")], [[1, 2]]),
+        ([0, 1], [1, 2, 3]), ([0, 0.05], lambda t: 0), lambda t, q: [0.0, 0.0],
+    ],
+)  # fmt: skip
+def test_inputs_that_make_no_sense(u):
+    with pytest.raises(da.InconsistentState, match="u"):
+        da.simulate(da.catalog.windy_pendulum(), "discrete-gradient", u=u, t_end=0.1, step=0.01)

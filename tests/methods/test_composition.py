@@ -69,3 +69,26 @@ def test_files_and_bad_input(tmp_path):
         da.compose("rattle", order=5)
     with pytest.raises(da.MethodError, match="scheme must be"):
         da.compose("rattle", order=4, scheme="kahan")
+
+
+START = {"q": [0.8, -0.6, 0.3, -1.5], "v": [0.5, 0.3, -1.0, 0.2]}
+
+
+def measured(method, counts, t_end=0.8):
+    system = da.catalog.double_pendulum()
+    return da.convergence(system, method, t_end=t_end, steps=counts, **da.consistent(system, **START)).orders
+
+
+@pytest.mark.parametrize("order", [4, 6])
+def test_orders_on_constraints(order):
+    """The balance and both levels at high order; the base without the velocity level stops at 4 and 2."""
+    good = da.compose("energy-momentum-ggl", order=order)
+    found = measured(good, (16, 32, 64))
+    assert abs(found["q"] - order) < 0.3
+    assert abs(found["v"] - order) < 0.3
+    assert good.order == (order,) * 3
+    poor = da.compose("energy-momentum", order=order)
+    assert poor.order[:2] == (4, 2)
+    found = measured(poor, (32, 64, 128))
+    assert abs(found["v"] - 2) < 0.25
+    assert poor.free_order == order

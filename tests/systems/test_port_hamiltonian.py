@@ -241,3 +241,11 @@ def test_a_system_without_rates():
         with pytest.raises(da.MethodError, match=r"no state with a rate .* use gauss-2"):
             da.simulate(static, method, x=[2.0], u=[2.0], t_end=0.1, step=0.01)
     assert da.simulate(static, "gauss-2", x=[2.0], u=[2.0], t_end=0.1, step=0.01).x[-1, 0] == 2.0
+
+
+def test_a_start_off_the_positions_is_refused_and_round_off_is_not():
+    wind = da.catalog.windy_pendulum()
+    for method in ("discrete-gradient", "midpoint", "gauss-2"):
+        with pytest.raises(da.InconsistentState, match="violates constraint 1 of 1"):
+            da.simulate(wind, method, x=[2.0, 0, 0, 0, 0], t_end=0.1, step=0.01)
+    da.simulate(linear(1.0), "discrete-gradient", x=[1e-17, 0.0], t_end=0.1, step=0.01)

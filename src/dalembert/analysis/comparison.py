@@ -276,7 +276,8 @@ def measures(sol: Any) -> dict[str, Any]:
     data: dict[str, Any] = {"system": sol.system.name, "method": str(sol.method), "step": sol.step, "t_end": float(sol.t[-1])}
     data["steps"], data["seconds"] = sol.stats["steps"], sol.stats["seconds"]
     if sol.system.kind != "dae":
-        data["energy_scale"] = float(np.abs(sol.energy).max())
+        parts = [sol.energy] if sol.system.kind == "port-hamiltonian" else [sol.energy, sol.kinetic]
+        data["energy_scale"] = max(float(np.abs(part).max()) for part in parts)
         if sol.driven:  # the residuals of the balance add up to an error of the energy
             data["power_balance"] = float(np.abs(np.cumsum(sol.power_balance)).max(initial=0.0))
             data["supplied"], data["dissipated"] = float(sol.supplied.sum()), float(sol.dissipated.sum())

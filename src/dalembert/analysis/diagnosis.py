@@ -71,6 +71,7 @@ def diagnose(
     """
     if not isinstance(system, System):
         raise MethodError(f"diagnose takes a system such as da.Mechanical(...), not {type(system).__name__}")
+    initial.own_values(system, {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z})
     par = system.pack(parameters)
     if system.kind == "port-hamiltonian":
         return _port(system, _given(system, x if x is not None else q, "x"), t, par)

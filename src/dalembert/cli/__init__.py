@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import json
+import math
 import re
 import time
 from collections.abc import Callable
@@ -83,6 +84,19 @@ def _complain(text: str) -> None:
     err.print(f"[red]error:[/red] {escape(text)}", highlight=False)
 
 
+def _json(data: Any) -> str:
+    """JSON that every reader takes: what is not finite becomes null."""
+
+    def plain(x: Any) -> Any:
+        if isinstance(x, dict):
+            return {k: plain(v) for k, v in x.items()}
+        if isinstance(x, (list, tuple)):
+            return [plain(v) for v in x]
+        return None if isinstance(x, float) and not math.isfinite(x) else x
+
+    return json.dumps(plain(data), allow_nan=False)
+
+
 def _say(text: str, quiet: bool = False) -> None:
     if not quiet:
         out.print(escape(text), highlight=False)
@@ -136,10 +150,12 @@ def _fitted(rows: Any) -> None:
 
     heads, cells = rows.cells()
     table = Table(box=box.SIMPLE, pad_edge=False)
-    for k, head in enumerate(heads):
-        table.add_column(head, overflow="fold", no_wrap=k == 0)
+    wide = out.width >= 130
+    shown = [k for k, head in enumerate(heads) if wide or head in ("name", "id", "order", "keeps", "summary", "title")]
+    for k in shown:
+        table.add_column(heads[k], overflow="fold", no_wrap=k == 0)
     for row in cells:
-        table.add_row(*(escape(c) for c in row))
+        table.add_row(*(escape(row[k]) for k in shown))
     Console().print(table)
 
 
@@ -189,6 +205,8 @@ def simulate(
 
 def _run(model: Any, method: str, options: dict[str, Any], files: dict[str, Path], quiet: bool, as_json: bool) -> None:
     """Simulate, write the files and the summary; of a run that stops on its way too."""
+    if options.get("checkpoint") is not None and Path(options["checkpoint"]).resolve() in [p.resolve() for p in files.values()]:
+        raise UserError("checkpoint and another file have the same name; a checkpoint is a solution too (da.load reads it)")
     values = {k: options.pop(k) for k in models.VALUES if k in options}
     if options.pop("consistent", False):
         about = {k: options[k] for k in ("t0", "u", "parameters") if options.get(k) is not None}
@@ -209,7 +227,7 @@ def _run(model: Any, method: str, options: dict[str, Any], files: dict[str, Path
         sol = partial
         failures.append(error)
     if as_json:
-        typer.echo(json.dumps(measures(sol)))
+        typer.echo(_json(measures(sol)))
     elif not quiet:
         typer.echo(str(sol))
     for kind, path in files.items():
@@ -240,10 +258,10 @@ def run(study: Annotated[Path, typer.Argument(help="A TOML file.")], quiet: Quie
     model, method, options, files = whole.call()
     try:
         _run(model, method, options, files, quiet, as_json)
-    except da.Interrupted:
-        raise
-    except DalembertError as error:  # nothing has begun: the file is to blame
-        raise whole.blame(error) from error
+    except DalembertError as error:
+        if not isinstance(error, (ValueError, TypeError)):
+            raise
+        raise whole.blame(error) from error  # nothing has begun: the file is to blame
 
 
 @command()
@@ -268,7 +286,7 @@ def compare(
         path = checked("figure", figure or Path(re.sub(r"[^\w.-]+", "-", model.name)[:60] + "-comparison.png"))
     tables.check(form)
     result = da.compare(model, names, t_end=t_end, step=step, **values)
-    typer.echo(json.dumps(result.rows) if as_json else result.table(form))
+    typer.echo(_json(result.rows) if as_json else result.table(form))
     if not as_json:  # not in the way of `> table.tex`
         err.print(escape(result.caption()), highlight=False)
     if path is not None:
@@ -313,7 +331,7 @@ def diagnose(system: System, parameter: Parameter = None, initial: Initial = Non
     model = models.system(system)
     values = {k: v for k, v in models.values(initial or []).items() if k != "lam"}
     found = da.diagnose(model, parameters=models.parameters(parameter or []), **values)
-    typer.echo(json.dumps(asdict(found)) if as_json else str(found))
+    typer.echo(_json(asdict(found)) if as_json else str(found))
 
 
 @command()
@@ -331,18 +349,24 @@ def reproduce(
     pages, begun, silent = Pages(output), time.perf_counter(), quiet or as_json
     ahead = sum(entry.seconds for entry in chosen)
     _say(f"about {_duration(ahead)} for full settings on two cores of 2.8 GHz" if not quick else "shortened settings", silent)
+    index = output
     for k, entry in enumerate(chosen, 1):
         if len(chosen) > 1 and not silent:
             left = "" if quick else f", about {_duration(sum(e.seconds for e in chosen[k - 1 :]))} to go"
             err.print(f"{k:3d}/{len(chosen)}  {entry.id}{left}", end="\r", highlight=False)
-        result = entry.run(quick)
+        try:
+            result = entry.run(quick)
+        except KeyboardInterrupt:
+            if as_json:
+                typer.echo(_json(pages.verdicts()))
+            raise
         index = pages.add(result)  # the index is written anew each time: nothing is lost on the way
         if len(chosen) > 1:
             _say(f"{k:3d}/{len(chosen)}  {entry.id:<14} {result.seconds:6.1f} s  {result.told}" + " " * 20, silent)
         else:
             _say(str(result), silent)
     if as_json:
-        typer.echo(json.dumps([{"id": r.id, "verdict": r.told, "holds": r.verdict, "seconds": r.seconds} for r in pages.results]))
+        typer.echo(_json(pages.verdicts()))
     _say(f"wrote {index} ({_duration(time.perf_counter() - begun)} in all)", silent)
     if not all(r.verdict for r in pages.results):
         raise typer.Exit(1)

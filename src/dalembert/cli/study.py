@@ -61,7 +61,7 @@ class Study:
 
         The field begins after the last valid beginning without it, so that strings and tables of many lines are no trouble.
         """
-        lines, before = self.text.splitlines(), 0
+        lines, before = self.text.split("\n"), 0
         for end in range(1, len(lines) + 1):
             try:
                 data = tomllib.loads("\n".join(lines[:end]))
@@ -79,10 +79,13 @@ class Study:
         words = str(error)
         fields = [(key, "") for key in self.data if key not in ("parameters", "initial")]
         fields += [(key, group) for group in ("initial", "parameters") for key in self.data.get(group, {})]
-        for pattern in (r"{}\b", r".*\b{}\b"):
-            for key, group in fields:
-                if re.match(pattern.format(re.escape(key)), words, flags=re.S):
-                    return self.fail(error, key, group)
+        for key, group in fields:
+            value = (self.data[group] if group else self.data)[key]
+            if isinstance(value, str) and key not in FILES and (repr(value) in words or words.startswith(f"{value} ")):
+                return self.fail(error, key, group)
+        for key, group in fields:
+            if re.match(rf"{re.escape(key)}\b", words):
+                return self.fail(error, key, group)
         return UserError(f"{self.path}: {words}")
 
     def fail(self, message: Any, key: str, group: str = "") -> UserError:

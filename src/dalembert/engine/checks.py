@@ -58,8 +58,17 @@ def check_start(system: Any, at: Mapping[str, Any], par: np.ndarray, method: Any
         check_mass(system, at["q"], par)
     check_constraints(system, at, par, method.exact_levels)
     if system.kind == "port-hamiltonian":
+        if system.has("constraint"):
+            g = system.numeric("constraint", par, q=at["q"], t=at["t"])[0]
+            if np.abs(g).max() > 1e-3 * max(1.0, float(np.abs(at["q"]).max()) ** 2):
+                raise InconsistentState(
+                    f"x violates constraint {int(np.abs(g).argmax()) + 1} of {len(g)}: |g| = {np.abs(g).max():.1e}; "
+                    "start from da.consistent(system, x=...)"
+                )
         row, rest, relative = system.violated(at["q"], at["t"], par, at["u"])
-        if relative > LOOSE:  # no tighter: methods keep these equations inside of a step, and their own end must be a legal start
+        if (
+            relative > LOOSE and abs(rest) > 1e-12
+        ):  # no tighter: methods keep these equations inside of a step, and their own end must be a legal start
             raise InconsistentState(
                 f"equation {row + 1} of {system.n} of {system.name!r} is algebraic and violated by {rest:.3g} at t = {at['t']:g}"
                 "; da.consistent(system, x=..., u=...) gives a state that satisfies it"

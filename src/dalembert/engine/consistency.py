@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine.checks import check_functions, check_mass, check_rank
-from dalembert.engine.initial import algebraic, arguments, choose, inputs_of, jacobian, kkt, number, vector
+from dalembert.engine.initial import algebraic, arguments, choose, inputs_of, jacobian, kkt, number, own_values, vector
 from dalembert.engine.machine import solve_pivoted
 from dalembert.errors import ConvergenceError, InconsistentState, MethodError, UnknownKeyword
 from dalembert.systems.base import System
@@ -134,6 +134,7 @@ def consistent(
     if not isinstance(system, System):
         raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}")
     t0 = number("t0", t0)
+    own_values(system, {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z})
     par = system.pack(parameters)
     inputs = inputs_of(system, u, t0)(np.array([t0]))[0]
     if system.kind == "dae":

@@ -230,6 +230,16 @@ class ErrorControl(Control):
             raise MethodError(f"rtol = {self.rtol:g} is below round-off; 1e-13 is about the least that can be kept")
 
     def bind(self, system: Any, method: Any, par: np.ndarray) -> Callable[[Walk], None]:
+        if system.kind == "port-hamiltonian" and method.symmetric and system.algebraic:
+            raise MethodError(
+                f"the error of {method} on algebraic states cannot be measured by step doubling: they alternate around their "
+                "values; use radau-iia-3"
+            )
+        if method.alternates and system.mh:
+            raise MethodError(
+                f"the error of {method} on constraints cannot be measured by step doubling: its velocities are off them by an "
+                "amount that alternates and does not shrink with the step; use energy-momentum-ggl, rattle or lobatto-pair-3"
+            )
         order = min(method.order[:2])
         parts = ["q", *([] if system.kind == "dae" else [system.momenta])]
 

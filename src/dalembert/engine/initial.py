@@ -74,13 +74,26 @@ def inputs_of(system: Any, u: Any, t0: float) -> Callable[[np.ndarray], np.ndarr
 
 def _held(nu: int, times: Any, values: Any) -> Callable[[np.ndarray], np.ndarray]:
     """Sampled inputs: each value holds from its time on."""
-    t, u = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
+    try:
+        t, u = np.asarray(times, dtype=float), np.asarray(values, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise InconsistentState(f"u=(times, values) needs numbers, one row of values for each time: {error}") from error
+    if not len(t) or not np.isfinite(t).all():
+        raise InconsistentState(f"u=(times, values) needs at least one time, and finite ones, not {times!r}")
     u = u[:, None] if u.ndim == 1 else u
     if u.ndim != 2 or len(u) != len(t):
         raise InconsistentState(f"u=(times, values) needs one row of values for each time: {len(t)} times, values {u.shape}")
     if u.shape[1] != nu or not np.isfinite(u).all() or not (np.diff(t) > 0).all():
         raise InconsistentState(f"u=(times, values) needs increasing times and {nu} finite values for each, not {u.shape}")
     return lambda s: u[np.clip(np.searchsorted(t, s + 1e-12 * np.abs(s), side="right") - 1, 0, len(t) - 1)]
+
+
+def own_values(system: Any, given: Mapping[str, Any]) -> None:
+    """Refuse initial values of another kind of system."""
+    own = {"dae": ("y", "z", "q", "v"), "port-hamiltonian": ("x", "q")}.get(system.kind, ("q", "v", "p"))
+    for name, value in given.items():
+        if value is not None and name not in own:
+            raise InconsistentState(f"{name} is no initial value of {system.name!r}: it starts from {', '.join(own[:2])}")
 
 
 def choose(

@@ -47,7 +47,7 @@ class Records:
     @classmethod
     def empty(cls, program: Program, rows: int, unknowns: bool = False) -> Records:
         size = 8 * rows * (program.n_state + program.n_lam + 4 + (program.n_unknowns if unknowns else 0))
-        if size > _memory():
+        if size > memory():
             raise MethodError(
                 f"{rows} rows of {program.n_state} numbers and more need {size / 2**30:.0f} GiB of memory; save less often "
                 "(save_every) or take larger steps"
@@ -65,7 +65,7 @@ class Records:
         return Records(self.state[part], self.lam[part], self.work[part], unknowns)
 
 
-def _memory() -> float:
+def memory() -> float:
     """Bytes of memory of this machine, where that can be told."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

@@ -38,6 +38,7 @@ class Result:
     data: dict[str, Any] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
+    differs: bool = False  # whether a statement of the source did not hold up
     missing: str = ""  # a package without which it cannot run
 
     @property
@@ -50,6 +51,8 @@ class Result:
         """The verdict in words."""
         if self.missing:
             return f"not run ({self.missing})"
+        if self.verdict and self.differs:
+            return "holds, differs from the source"
         return "reproduced" if self.verdict else "not reproduced"
 
     def _row(self, what: str, ours: Any, wanted: str, source: str, holds: Any) -> None:
@@ -72,6 +75,11 @@ class Result:
         self._row(what, ours, wanted, source, holds)
 
     def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def disagree(self, text: str) -> None:
+        """Say which statement of the source did not hold up here, and what is known of the reason."""
+        self.differs = True
         self.notes.append(text)
 
     def __str__(self) -> str:

@@ -51,7 +51,13 @@ def figure(result: Result) -> Any:
             t = np.asarray(group[axis], dtype=float)
             for key, y in group.items():
                 y = np.asarray(y) if not isinstance(y, (str, float)) else np.zeros(0)
-                if key != axis and y.ndim == 1 and y.dtype.kind == "f" and len(y) in (len(t), len(t) - 1):
+                if (
+                    key != axis
+                    and y.ndim == 1
+                    and y.dtype.kind == "f"
+                    and len(y) in (len(t), len(t) - 1)
+                    and np.isfinite(y).sum() > 1
+                ):
                     series.setdefault((axis, key), []).append((name, t[len(t) - len(y) :], y))
     shown = list(series.items())[:3]
     panels = bool(orders) + len(shown) + len(orbits)
@@ -82,7 +88,7 @@ def _series(ax: Any, across: str, key: str, curves: list[Curve]) -> None:
     """Curves over time or an exponent: small numbers by their size, an energy that hardly changes by its change."""
     finite = np.concatenate([y[np.isfinite(y)] for *_, y in curves])
     small = np.abs(finite[finite != 0])
-    label = LABELS.get(key, key)
+    label = LABELS.get(key, "distance to the limit" if across == AXES["exponent"] else key)
     if key == "energy" and small.size and max(np.ptp(y[np.isfinite(y)]) for *_, y in curves) < 1e-3 * small.max():
         curves = [(name, t[1:], y[1:] - y[0]) for name, t, y in curves]
         label, wide = "$|H - H_0|$", True
@@ -169,6 +175,10 @@ class Pages:
         self.results.append(result)
         return self._index()
 
+    def verdicts(self) -> list[dict[str, Any]]:
+        """What has come out so far."""
+        return [{"id": r.id, "verdict": r.told, "holds": r.verdict, "seconds": r.seconds} for r in self.results]
+
     def _index(self) -> Path:
         from dalembert import __version__
 
@@ -182,7 +192,9 @@ class Pages:
         heads = "".join(f"<th>{h}</th>" for h in ("experiment", "what it shows", "source", "verdict", "", "time"))
         body = (
             f"<h1>Experiments of the literature</h1><p>{good} of {len(self.results)} reproduced, "
-            f"with dalembert {__version__}.</p><table><tr>{heads}</tr>{rows}</table>"
+            f"with dalembert {__version__}. &quot;Wanted&quot; is what must come out, by theory or by the source; "
+            "where a statement of a source did not hold up, its words stand in that column and a note says what is known.</p>"
+            f"<table><tr>{heads}</tr>{rows}</table>"
         )
         index = self.folder / "index.html"
         index.write_text(_page("Experiments", body), encoding="utf-8")

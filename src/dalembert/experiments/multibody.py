@@ -139,7 +139,7 @@ def vanishing_mass(r: Result, quick: bool) -> None:
     zero, light, lobatto = (dense(m, mass, plain) for m, mass in (("gauss-3", 0.0), ("gauss-3", 1e-24), ("lobatto-iiic-3", 0.0)))
     r.below("gauss-3, steps not controlled: distance to its own DAE solution, 1e-24", distance(light, zero), 1e-10, "large")
     r.above("gauss-3, steps not controlled: distance to that of lobatto-iiic, 1e-24", distance(light, lobatto), 1e-7, "small")
-    r.note(
+    r.disagree(
         "That the Gauss solution tends to the Lobatto IIIC solution of the DAE rather than to its own does not reproduce:"
         " solved to round-off it tends to its own, with and without control of the local error, and with it all of them "
         "agree. Why the source saw otherwise cannot be told from it; its equations were solved to 1e-8. Without control "
@@ -155,7 +155,7 @@ def predicted(r: Result, quick: bool) -> None:
     sol = simulate(catalog.simple_pendulum(), "murua-1", t_end=30.0, step=1e-5, adaptive=control)
     change = np.diff(sol.energy)
     r.data.update({"t": sol.t[1:], "change": change, "predicted": sol.supplied, "h": np.diff(sol.t)})
-    r.above("largest change of energy in a step", np.abs(change).max(), 1e-4, "grows with h")
+    r.above("largest change of energy in a step", np.abs(change).max(), 0.1, "grows with h")
     r.below("largest difference to the prediction", np.abs(sol.power_balance).max(), 3e-14, "1e-9")
 
 
@@ -179,7 +179,7 @@ def long_energy(r: Result, quick: bool) -> None:
                     f"{name} pendulum, {method}: no drift", not line.drifts,
                     f"{line.slope:.1e} +- {line.error:.1e} per s", "no trend", "slight decrease" if name == "simple" else "none",
                 )  # fmt: skip
-    r.note(
+    r.disagree(
         "The energy error of lobatto-pair-3 at h = 0.01 is a property of the map, not of how well it is solved: 6e-8 on "
         "the simple and 2e-5 on the double pendulum, which the source reads off its figures as orders of 1e-8 and 1e-5. "
         "The drift that it saw on the simple pendulum is not there: solved to round-off there is none."
@@ -223,15 +223,17 @@ def zero_mass(r: Result, quick: bool) -> None:
                 continue
             r.below(f"{method}: distance to m{which} = 0 for the smallest mass", distances[-1], 1e-11, "0 below 1e-30 / 1e-36")
             small = distances[exponents.index(-8)] / distances[exponents.index(-4)]
-            r.near(f"{method}: m{which}, distance at 1e-8 over that at 1e-4", np.log10(small), -4.0, 0.5, "tends to it")
+            r.near(
+                f"{method}: m{which}, log10 of the distance at 1e-8 over that at 1e-4", np.log10(small), -4.0, 0.5, "tends to it"
+            )
     mass, tension = 1e-4, 58.5  # of both rods together at their largest, from the motion with m1 = 0
     step = admissible_step(mass, t_end=2.0, halvings=8 if quick else 11)
     r.near("lobatto-pair-3: largest step times fast frequency, m1 = 1e-4", step * np.sqrt(tension / mass), STABILITY, 0.4, "")
-    r.note(
+    r.disagree(
         "Jay's pair fails for small masses because it must: a light mass between two tight rods swings with the frequency"
         " sqrt((T1 / l1 + T2 / l2) / m1), and the pair of three stages is stable up to h omega = 2 sqrt(2) only, as "
-        "RATTLE is up to 2. With a mass of exactly zero its equations are singular. Murua's method is A-stable: it steps "
-        "over that motion."
+        "RATTLE is up to 2. With a mass of exactly zero its equations are singular. The source calls it an error of its "
+        "implementation, and sees it from 1e-6 on; which masses run depends on the step."
     )
 
 

@@ -86,8 +86,9 @@ def disk(r: Result, quick: bool) -> None:
             elif h == 0.1:
                 r.below(f"{method}, h = {h:g}: largest error", np.abs(error).max(), 8.4e-4, "below 1e-3")
                 r.below(f"{method}, h = {h:g}: change of energy", change, 1e-12, "bounded")
-    r.note(
-        "The phase error of spark-2 is a property of the method. The drift of its energy is not: solved to round-off it is gone."
+    r.disagree(
+        "The phase error of spark-2 is a property of the method. The drift of its energy that the source shows is not there: the "
+        "energy changes by nothing, also where Newton's iteration is stopped early, so that its reason cannot be told from here."
     )
 
 
@@ -103,8 +104,13 @@ def sleigh(r: Result, quick: bool) -> None:
         t, q, v, g = _scipy(system, start, t_end, "BDF", rtol, rtol / 1000)
         E = system.numeric("energy", par, q=q, v=v)[:, 0]
         r.data[f"BDF {rtol:g}"] = {"t": t, "energy": np.abs(E - E[0]), "violation": g}
-        r.above(f"BDF, rtol {rtol:g}: violation of the constraint", g.max(), 1e-10, f"{constraint:.1e}")
-        r.above(f"BDF, rtol {rtol:g}: energy error", np.abs(E - E[0]).max(), 1e-12, f"{energy:.1e}")
+        # another BDF than the source's: the same size within a factor of 30
+        for what, ours, source in (
+            ("violation of the constraint", g.max(), constraint),
+            ("energy error", np.abs(E - E[0]).max(), energy),
+        ):
+            near = source / 30 <= ours <= 30 * source or (quick and ours > source / 1000)
+            r.true(f"BDF, rtol {rtol:g}: {what}", near, f"{ours:.1e}", "within a factor of 30", f"{source:.1e}")
     for h in (0.1, 0.01):
         for method in (
             "mclachlan-perlmutter",
@@ -128,9 +134,7 @@ def sleigh(r: Result, quick: bool) -> None:
             if h == 0.01:
                 coarse = r.data[f"{method}, h = 0.1"]["energy"].max()
                 # a tenth of the step, an order of two or more: a hundredth, or round-off
-                r.below(
-                    f"{method}: energy error at h = 0.01", error, max(0.03 * coarse, 1e-13), f"{coarse:.1e} at h = 0.1 (ours)"
-                )
+                r.below(f"{method}: energy error at h = 0.01 (ours at 0.1: {coarse:.1e})", error, max(0.03 * coarse, 1e-13), "")
 
 
 def _bounded(r: Result, method: str, eps: float, z0: np.ndarray, count: int, low: float, high: float, source: str) -> None:
@@ -148,8 +152,9 @@ def _bounded(r: Result, method: str, eps: float, z0: np.ndarray, count: int, low
     r.true(
         f"{name}: orbits with a drift of energy", not any(x.drifts for x in lines), str(sum(x.drifts for x in lines)), "0", source
     )
-    r.above(f"{name}: smallest energy on the section", section.energy.min(), low)
-    r.below(f"{name}: largest energy on the section", section.energy.max(), high)
+    seen = section.energy.min(), section.energy.max()
+    inside = low <= seen[0] and seen[1] <= high
+    r.true(f"{name}: energies on the section", inside, f"{seen[0]:.5f} .. {seen[1]:.5f}", f"within {low:g} .. {high:g}")
     seconds, steps = section.stats["seconds"], section.stats["steps"]
     r.note(f"{name}: {steps} steps in {seconds:.2f} s.")
 
@@ -172,13 +177,13 @@ def contact(r: Result, quick: bool) -> None:
             points = np.stack([x, z, np.sqrt(2) * vz], axis=1)
             s = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
             flat.append(s[2] / s[0])
-        r.below(f"{method}: thickness of the orbits over their size (circles lie in a plane)", max(flat), 0.02, "circles")
+        r.below(f"{method}: thickness of the orbits over their size (circles lie in a plane)", max(flat), 1e-9, "circles")
     q, v = catalog.contact_start(TEN[6:9])
     loose = poincare(catalog.contact_oscillator(), 40, count, method="spark-2", step=STEP, q=q, v=v, tolerance=0.1)
     lines = [trend(loose.t[k], loose.energy[k]) for k in range(3)]
     drifting = sum(x.drifts for x in lines)
     r.true("spark-2 with a tolerance of 0.1: of orbits 7, 8, 9 drift", drifting == 3, str(drifting), "3", "3")
-    r.note(
+    r.disagree(
         "The open question of the source, whether its equations were solved accurately enough, is answered: they were not. "
         "Solved to round-off no orbit drifts; with Newton's iteration stopped at a relative change of 0.1 orbits 7, 8 and 9 do, "
         "as in fig. 4.12."
@@ -231,4 +236,5 @@ def mixed(r: Result, quick: bool) -> None:
         r.data[method] = {"t": sol.t, "energy": sol.energy}
         r.below(f"{method}: holonomic constraint", np.abs(sol.residual("position")).max(), 1e-13, "")
         r.below(f"{method}: both at velocity level", np.abs(sol.residual("velocity")).max(), 1e-12, "")
-        r.below(f"{method}: energy error", np.abs(sol.energy - sol.energy[0]).max(), 0.05, "")
+        limit = {"spark-2": 1e-2, "spark-3": 1e-6, "cortes-martinez": 1e-2, "murua-ggl-3": 1e-10}[method]
+        r.below(f"{method}: energy error", np.abs(sol.energy - sol.energy[0]).max(), limit, "")

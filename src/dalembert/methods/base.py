@@ -32,6 +32,7 @@ class Method:
     any_mass: ClassVar[bool] = False  # whether a singular mass matrix can be treated
     nonholonomic: ClassVar[bool] = False  # whether nonholonomic constraints can be treated
     kinematics: ClassVar[bool] = False  # whether q' = Z(q) v can be
+    alternates: ClassVar[bool] = False  # whether G v keeps its size and changes its sign from step to step
     external: ClassVar[bool] = False  # whether it runs outside of the engine, by itself
     indices: ClassVar[tuple[int, ...]] = (2,)  # of the semi-explicit systems that it treats, where it treats any
 

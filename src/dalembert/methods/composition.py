@@ -78,7 +78,16 @@ class Composition(Method):
 
     @property
     def order(self) -> tuple[int, int, int]:  # type: ignore[override]
-        return (self.to,) * 3
+        # where G v alternates with O(h^2), sub-steps of different length cannot take that out
+        return (min(self.to, 4), 2, 1) if self.method.alternates else (self.to,) * 3
+
+    @property
+    def free_order(self) -> int:
+        return self.to
+
+    @property
+    def alternates(self) -> bool:  # type: ignore[override]
+        return self.method.alternates
 
     @property
     def exact_levels(self) -> tuple[str, ...]:  # type: ignore[override]

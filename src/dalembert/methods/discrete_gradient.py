@@ -208,6 +208,7 @@ class DiscreteGradient(_Balanced):
     at: str = "midpoint"
     z2: str = "auto"
 
+    alternates: ClassVar[bool] = True
     name: ClassVar[str] = "discrete-gradient"
     order: ClassVar[tuple[int, int, int]] = (2, 2, 1)  # multipliers of index 2 alternate around their mean
     treats: ClassVar[tuple[str, ...]] = ("port-hamiltonian", "mechanical", "hamiltonian")

@@ -158,6 +158,7 @@ class EnergyMomentum(_OneStep):
     gradient: str = "equivariant"
     compensated: bool = True
 
+    alternates: ClassVar[bool] = True
     name: ClassVar[str] = "energy-momentum"
     order: ClassVar[tuple[int, int, int]] = (2, 2, 1)
     treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
@@ -278,6 +279,7 @@ class Midpoint(_OneStep):
     energy is kept only where it is quadratic.
     """
 
+    alternates: ClassVar[bool] = True
     name: ClassVar[str] = "midpoint"
     order: ClassVar[tuple[int, int, int]] = (2, 2, 1)
     treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "port-hamiltonian")

@@ -287,7 +287,8 @@ class LobattoIIIA(_Classical):
     stages: int = 3
     fewest: ClassVar[int] = 2
     name: ClassVar[str] = "lobatto-iiia"
-    keeps: ClassVar[str] = "velocity constraints, symmetry"
+    keeps: ClassVar[str] = "velocity constraints"
+    any_mass: ClassVar[bool] = False  # its first stage is explicit
     source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, table 2.1"
     symmetric: ClassVar[bool] = False  # its multipliers are carried from step to step
     exact_levels: ClassVar[tuple[str, ...]] = ("velocity",)
@@ -323,6 +324,8 @@ class _Free(_Classical):
     fewest: ClassVar[int] = 2
     index: ClassVar[int] = 0
     indices: ClassVar[tuple[int, ...]] = (1,)
+    nonholonomic: ClassVar[bool] = False
+    any_mass: ClassVar[bool] = False  # with an explicit stage, or one whose rate is not used, masses are divided by
     keeps: ClassVar[str] = "nothing exactly"
     source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, sec. 2.5"
 
@@ -362,6 +365,7 @@ class LobattoIIID(_Free):
     name: ClassVar[str] = "lobatto-iiid"
     keeps: ClassVar[str] = "symplectic structure, quadratic invariants, symmetry (free systems)"
     symplectic: ClassVar[bool] = True
+    any_mass: ClassVar[bool] = True
 
 
 @register

@@ -71,7 +71,7 @@ def finish(ax: Any, x: str, y: str, title: str) -> Any:
 
 def _decades(ax: Any, axis: Any) -> None:
     """At least two decades on a logarithmic axis that spans less, and no labels between decades."""
-    from matplotlib.ticker import NullFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter
 
     which = "x" if axis is ax.xaxis else "y"
     low, high = np.log10(getattr(ax, f"get_{which}lim")())
@@ -81,6 +81,8 @@ def _decades(ax: Any, axis: Any) -> None:
         high = low + 2
     if high - low >= 1:
         axis.set_minor_formatter(NullFormatter())
+    elif which == "x":  # within a decade: two and five are enough
+        axis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
 
 
 def legend(ax: Any, columns: int) -> None:
@@ -96,10 +98,13 @@ def legend(ax: Any, columns: int) -> None:
 
 def crowded(ax: Any) -> None:
     """A legend inside the axes where it is short, below them where it is long."""
+    from matplotlib.transforms import ScaledTranslation
+
     count = len(ax.get_legend_handles_labels()[0])
     if count > 4:
         columns = 2 if count < 7 else 4 if count < 9 else 3
-        ax.legend(fontsize="x-small", ncols=columns, loc="upper center", bbox_to_anchor=(0.5, -0.16))
+        below = ax.transAxes + ScaledTranslation(0.0, -0.5, ax.figure.dpi_scale_trans)  # half an inch for the label of the axis
+        ax.legend(fontsize="x-small", ncols=columns, loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=below)
     elif count:
         ax.legend(fontsize="x-small")
 
@@ -107,6 +112,11 @@ def crowded(ax: Any) -> None:
 def thin(n: int, most: int = 4000) -> Any:
     """Rows to draw: a line of a million points looks no better than one of a few thousand."""
     return slice(None) if n <= most else np.unique(np.linspace(0, n - 1, most).astype(int))
+
+
+def dashes(k: int) -> str:
+    """The line style of curve k: colours repeat after eight."""
+    return ("-", "--", ":", "-.")[k // len(COLOURS) % 4]
 
 
 def envelope(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -122,9 +132,11 @@ def envelope(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 def magnitude(ax: Any, t: np.ndarray, values: np.ndarray, label: str) -> None:
     """The envelope of |values| on a logarithmic axis."""
     t, sizes = envelope(t, values)
-    ax.plot(t, sizes, label=label, lw=0.9)
+    first = not any((np.asarray(line.get_ydata()) <= ZERO).mean() > 0.5 for line in ax.lines)
+    ax.plot(t, sizes, label=label, lw=0.9, ls=dashes(len(ax.lines)))
     ax.set_yscale("log")
-    if sizes.size and (sizes <= ZERO).mean() > 0.5:  # mostly exact
+    if first and sizes.size and (sizes <= ZERO).mean() > 0.5:  # mostly exact
         ax.annotate(
-            "exact zeros are drawn at $10^{-17}$", (0.02, 0.04), xycoords="axes fraction", fontsize="x-small", color="0.45"
-        )
+            "exact zeros are drawn at $10^{-17}$", (0.02, 0.93), xycoords="axes fraction", fontsize="x-small", color="0.4",
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}, zorder=5,
+        )  # fmt: skip

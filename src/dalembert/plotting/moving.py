@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.errors import MethodError
 from dalembert.plotting.canvas import COLOURS, axes, crowded, finish, legend, styled, thin
 from dalembert.plotting.labels import coordinate, labelled, time_label
 from dalembert.systems import Picture
@@ -24,6 +25,8 @@ def motion(sol: Solution, ax: Any = None) -> Any:
     points = sol.system.numeric("points", sol._par, q=sol.q[rows], t=sol.t[rows])
     space = points.shape[2] == 3
     ax = axes(ax, "3d" if space else None)
+    if space and ax.name != "3d":
+        raise MethodError("this picture needs axes in space: plt.figure().add_subplot(projection='3d')")
     picture = sol.system.picture or Picture()
     for k, i in enumerate(picture.trails):
         ax.plot(*points[:, i].T, color=COLOURS[k % len(COLOURS)], lw=0.7, alpha=0.6)

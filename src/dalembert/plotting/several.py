@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import MethodError
-from dalembert.plotting.canvas import axes, crowded, finish, magnitude, style, styled
+from dalembert.plotting.canvas import axes, crowded, dashes, finish, magnitude, style, styled
 from dalembert.plotting.labels import labelled, symbol, text, time_label
 from dalembert.plotting.runs import LEVELS, balance
 
@@ -75,7 +75,7 @@ def convergence(curves: Any, ax: Any = None) -> Any:
     for name, (h, e) in curves.items():
         keep = np.asarray(e) > 0
         slope = np.polyfit(np.log(np.asarray(h)[keep]), np.log(np.asarray(e)[keep]), 1)[0] if keep.sum() > 1 else np.nan
-        ax.loglog(h, e, "o-", ms=3.5, label=f"{text(name)}: {slope:.2f}")
+        ax.loglog(h, e, "o", ls=dashes(len(ax.lines)), ms=3.5, label=f"{text(name)}: {slope:.2f}")
     finish(ax, "step $h$", "error", "convergence, slopes in the legend")
     crowded(ax)
     return ax

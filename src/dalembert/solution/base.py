@@ -87,6 +87,9 @@ class Solution:
         self.inputs = inputs
         return self
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "inputs": None}  # functions of the user's, which cannot be written
+
     # ---- motion -----------------------------------------------------------------------------------------
 
     def _numeric(self, role: str, **more: Any) -> np.ndarray:

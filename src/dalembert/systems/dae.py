@@ -29,6 +29,8 @@ class IndexTwoDAE(System):
     parameters, name, initial
         As for `Mechanical`; initial values are called `y` and `z`, and `z` is found from `y` where it is not given.
 
+    Notes
+    -----
     Arguments of functions are matched by name: `y`, `z`, `t`, `u` and any parameter.
     """
 

@@ -191,6 +191,8 @@ class Mechanical(_Constrained):
     picture
         What to draw, a `Picture`.
 
+    Notes
+    -----
     Arguments of functions are matched by name: `q`, `v`, `t`, `u`, `invariants`, and any parameter. A constant may
     stand in place of any function.
     """

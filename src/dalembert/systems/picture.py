@@ -93,7 +93,9 @@ def _check(picture: Picture, rows: int) -> None:
     used = [i for name in ("links", "bodies") for group in getattr(picture, name) for i in group]
     used += [*picture.masses, *picture.trails]
     if used and not (min(used) >= 0 and max(used) < rows):
-        raise ModelError(f"the picture has {rows} points, counted from 0, but uses point {max(used)}")
+        raise ModelError(
+            f"the picture has {rows} points, counted from 0, but uses point {min(used) if min(used) < 0 else max(used)}"
+        )
 
 
 def particles(system: Any) -> list[list[int]]:

@@ -45,6 +45,8 @@ class PortHamiltonian(System):
     parameters, name, initial, picture
         As for `Mechanical`; the initial value is called `x`, and so is the argument of `picture.points`.
 
+    Notes
+    -----
     Arguments of functions are matched by name: `x`, `t`, `u` (in `feedback`) and any parameter.
     """
 
@@ -425,6 +427,11 @@ class PortHamiltonian(System):
         from dalembert.systems.dirac import of_system
 
         return of_system(self, x, t)
+
+    @property
+    def algebraic(self) -> bool:
+        """Whether there are equations without a rate."""
+        return ca.sprank(self._functions["E"].sparsity_out(0)) < self.n
 
     def violated(self, x: np.ndarray, t: float, par: np.ndarray, u: np.ndarray) -> tuple[int, float, float]:
         """The algebraic equation (one in which `E` has no rate) that is violated most, by its own scale.
