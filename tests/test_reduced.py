@@ -91,3 +91,21 @@ def test_bad_input(pendulum):
     assert da.simulate(twice, "coordinate-partition", q=[0, 0, 0], v=[1, -1, 1], t_end=1.0, step=0.1).q[-1, 0] == pytest.approx(
         1.0
     )
+
+
+def test_an_interrupted_run_keeps_what_it_has():
+    calls = []
+
+    def wind(t):
+        calls.append(t)
+        if t > 0.5:
+            raise KeyboardInterrupt
+        return [0.0, 0.0]
+
+    system = da.Mechanical(
+        ("x", "y"), mass=1.0, potential=lambda q: 9.81 * q[1], holonomic=lambda q: np.dot(q, q) - 1, inputs=np.eye(2),
+        initial={"q": [1.0, 0.0], "v": [0.0, 0.0]},
+    )  # fmt: skip
+    with pytest.raises(da.Interrupted) as caught:
+        da.simulate(system, "rk45", t_end=1.0, step=0.01, u=wind)
+    assert 0.4 < caught.value.solution.t[-1] <= 0.51

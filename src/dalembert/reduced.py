@@ -21,7 +21,8 @@ import numpy as np
 
 from dalembert.analysis.reduction import ode
 from dalembert.engine.machine import bind
-from dalembert.errors import ConvergenceError, MethodError, SingularConstraints
+from dalembert.engine.progress import Bar
+from dalembert.errors import ConvergenceError, Interrupted, MethodError, SingularConstraints
 from dalembert.methods.base import Method, register
 from dalembert.methods.explicit import TABLEAUS
 from dalembert.solution import Solution
@@ -107,13 +108,21 @@ class Reduced(Method):
         """Integrate over a grid of times; an error keeps what was computed."""
         begun = time.perf_counter()
         times = np.concatenate([[grid.t0], grid.times(np.arange(1, grid.steps + 1))])
-        rows, error = [np.concatenate([q, v])], None
+        rows: list[np.ndarray] = [np.concatenate([q, v])]
+        error: Any = None
         step = self._stepper(system, par, inputs, grid.h, rows[0], float(times[0]))
         try:
-            for t0, t1 in pairwise(times):
-                rows.append(step(float(t0), float(t1), rows[-1]))
+            with Bar(None, grid.steps) as bar:
+                for t0, t1 in pairwise(times):
+                    rows.append(step(float(t0), float(t1), rows[-1]))
+                    bar.show(len(rows) - 1)
         except (ConvergenceError, SingularConstraints) as failure:
             error = failure
+        except KeyboardInterrupt:
+            done = len(rows) - 1
+            error = Interrupted(
+                f"interrupted at t = {times[done]:g} after {done} of {grid.steps} steps; error.solution holds what was computed"
+            )
         kept = np.unique(np.append(np.arange(0, len(rows), grid.save_every), len(rows) - 1))
         y, t = np.array(rows)[kept], times[kept]
         stats = {

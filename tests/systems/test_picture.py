@@ -98,3 +98,10 @@ def test_letters_in_names():
         ("x_A", "y_A", "x_B", "y_B"), mass=1.0, holonomic=lambda q: (q[0] - q[2]) ** 2 + (q[1] - q[3]) ** 2 - 1
     )
     assert system.picture.links == ((0, 1),)
+
+
+@pytest.mark.parametrize("form", [np.sqrt, np.log, lambda d: d])
+def test_a_pivot_off_the_origin_in_any_function_of_the_distance(form):
+    system = da.Mechanical(("x", "y"), mass=1.0, holonomic=lambda q: form((q[0] - 3) ** 2 + (q[1] + 1) ** 2) - form(4.0))
+    assert system.picture.links == ((0, 1),)
+    assert np.allclose(system.numeric("points", system.pack(), q=[[1.0, 2.0]])[0, 1], [3.0, -1.0])

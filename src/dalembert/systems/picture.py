@@ -151,11 +151,33 @@ def _rods(system: Any, groups: list[list[int]]) -> tuple[list[tuple[int, int]], 
             if _along(system, [(G[i, a].T, apart), (G[i, b].T, -apart)]):
                 links.append((touched[0], touched[1]))
             continue
-        for place in (ca.SX.zeros(1, len(a)), _centre(system, G[i, a].T, a)):
+        for find in (_origin, _centre, _meeting):
+            place = find(system, G[i, a].T, a)
             if place is not None and _along(system, [(G[i, a].T, system.q[a] - place.T)]):
                 pivots.append((touched[0], place))
                 break
     return links, pivots
+
+
+def _origin(system: Any, gradient: Any, a: list[int]) -> Any:
+    return ca.SX.zeros(1, len(a))
+
+
+def _meeting(system: Any, gradient: Any, a: list[int]) -> Any:
+    """Where the lines along a gradient meet: the pivot of any function of the distance, if it stays where it is."""
+    f = ca.Function("f", [system.q, system.t, system.par], [ca.densify(gradient)])
+    rng = np.random.default_rng(2)
+    rows, goal = [], []
+    for q in rng.normal(size=(6, system.n)):
+        g = np.asarray(f(q, 0.0, system.pack()).full()).ravel()
+        size = float(np.linalg.norm(g))
+        if not (np.isfinite(size) and size > 0):
+            return None
+        across = np.eye(len(a)) - np.outer(g, g) / size**2  # takes out what lies along the line
+        rows.append(across)
+        goal.append(across @ q[a])
+    place, *_ = np.linalg.lstsq(np.vstack(rows), np.concatenate(goal), rcond=1e-10)
+    return ca.SX(ca.DM(place)).T
 
 
 def _centre(system: Any, gradient: Any, a: list[int]) -> Any:
