@@ -204,7 +204,7 @@ def test_reproduce_writes_pages(tmp_path):
     done = run("reproduce", "nh-3.4", "--quick", "--output", "pages", cwd=tmp_path)
     assert "reproduced in" in done.stdout
     index = (tmp_path / "pages" / "index.html").read_text()
-    assert "1 of 1 reproduced" in index
+    assert "1 of 1 hold." in index
     assert (tmp_path / "pages" / "nh-3.4.png").stat().st_size > 5000
     assert "no experiment" in run("reproduce", "nh-99", code=2).stderr
     (tmp_path / "file").write_text("")
@@ -224,7 +224,7 @@ def test_a_claim_that_fails_ends_with_a_code(tmp_path):
         done = subprocess.run([sys.executable, "-c", code, id], capture_output=True, text=True, cwd=tmp_path, check=False)
         assert done.returncode == 1
         assert words in done.stdout
-        assert "0 of 1 reproduced" in (tmp_path / "reproduced" / "index.html").read_text()
+        assert "0 of 1 hold." in (tmp_path / "reproduced" / "index.html").read_text()
 
 
 @pytest.mark.parametrize(

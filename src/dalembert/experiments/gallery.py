@@ -15,6 +15,7 @@ from dalembert.plotting import COLOURS, LEVELS, convergence, crowded, finish, ma
 STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; color: #222; }
 table { border-collapse: collapse; margin: 1rem 0; }
 td, th { padding: .25rem .8rem; border-bottom: 1px solid #ddd; text-align: left; }
+td:first-child, td:last-child { white-space: nowrap; }
 .yes { color: #00734f; } .no { color: #b3400a; font-weight: 600; } img { max-width: 100%; }"""
 
 
@@ -188,11 +189,12 @@ class Pages:
             f"<td>{sum(x.holds for x in r.rows)} of {len(r.rows)} claims</td><td>{r.seconds:.1f} s</td></tr>"
             for r in self.results
         )
-        good = sum(r.verdict for r in self.results)
+        good, other = sum(r.verdict for r in self.results), sum(r.differs for r in self.results)
+        differ = f"; {other} of them with a statement of the source that did not" if other else ""
         heads = "".join(f"<th>{h}</th>" for h in ("experiment", "what it shows", "source", "verdict", "", "time"))
         body = (
-            f"<h1>Experiments of the literature</h1><p>{good} of {len(self.results)} reproduced, "
-            f"with dalembert {__version__}. &quot;Wanted&quot; is what must come out, by theory or by the source; "
+            f"<h1>Experiments of the literature</h1><p>{good} of {len(self.results)} hold{differ}. "
+            f"dalembert {__version__}. &quot;Wanted&quot; is what must come out, by theory or by the source; "
             "where a statement of a source did not hold up, its words stand in that column and a note says what is known.</p>"
             f"<table><tr>{heads}</tr>{rows}</table>"
         )
