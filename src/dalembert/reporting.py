@@ -154,9 +154,9 @@ def _facts(sol: Solution) -> str:
 
 def report(sol: Solution, path: str | Path) -> Path:
     """Write one HTML file that opens offline: summary, interactive figures, and an animation linked to a cursor in them."""
-    from dalembert.solution.files import target, writing
+    from dalembert.solution.files import FORMS, target, writing
 
-    path = target(path, "a report", (".html", ".htm"))
+    path = target(path, *FORMS["report"])
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
@@ -198,9 +198,9 @@ def animate(sol: Solution, path: str | Path, *, fps: int = 30, seconds: float | 
 
     A GIF counts in hundredths of a second, so that its rate is the nearest one to `fps` that it can have.
     """
-    from dalembert.solution.files import target, writing
+    from dalembert.solution.files import FORMS, target, writing
 
-    path = target(path, "an animation", (".gif", ".mp4"))
+    path = target(path, *FORMS["animation"])
     film = path.suffix.lower() == ".mp4"
     if not (np.isfinite(fps) and fps > 0) or (seconds is not None and not (np.isfinite(seconds) and seconds > 0)):
         raise MethodError(f"fps and seconds must be positive numbers, not {fps!r} and {seconds!r}")

@@ -202,21 +202,19 @@ def start(
                 first = inputs(np.array([at["t"]]))[0] if system.nu else None
                 state[part] = consistency.multipliers(system, at, par, first)
             else:
-                given = np.atleast_1d(np.asarray(lam, dtype=float))
-                if given.shape != (system.m,) or not np.isfinite(given).all():
-                    raise InconsistentState(f"lam must be {system.m} finite numbers, one for each constraint, not {lam!r}")
-                state[part] = given
+                state[part] = _multipliers(system, lam)
     return state
 
 
-def _multipliers(system: Any, lam: Any) -> None:
-    """Refuse multipliers that are not one number for each constraint."""
+def _multipliers(system: Any, lam: Any) -> np.ndarray:
+    """Given multipliers, refused where they are not one number for each constraint."""
     try:
-        good = np.asarray(lam, dtype=float).size == system.m and np.isfinite(np.asarray(lam, dtype=float)).all()
+        given = np.asarray(lam, dtype=float).ravel()
     except (TypeError, ValueError):
-        good = False
-    if not good:
+        given = np.full(1, np.nan)
+    if given.shape != (system.m,) or not np.isfinite(given).all():
         raise InconsistentState(f"lam must be {system.m} finite numbers, one for each constraint, not {lam!r}")
+    return given
 
 
 def whole(name: str, value: Any) -> int:

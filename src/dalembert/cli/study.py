@@ -13,7 +13,7 @@ from dalembert.cli import models
 from dalembert.cli.models import UserError
 from dalembert.errors import DalembertError, suggest
 from dalembert.methods.base import find
-from dalembert.solution import target
+from dalembert.solution.files import FORMS, target
 
 NUMBER, NUMBERS = "a number", "a number or a list of numbers"
 SCHEMA: dict[str, str] = {
@@ -144,6 +144,4 @@ def checked(kind: str, path: Path) -> Path:
         from dalembert.plotting import figure_path
 
         return Path(figure_path(path))
-    suffixes = {"output": (".nc", ".nc4", ".netcdf", ".h5"), "report": (".html", ".htm"), "animation": (".gif", ".mp4")}[kind]
-    name = {"output": "a solution", "report": "a report", "animation": "an animation"}[kind]
-    return target(path, name, suffixes)
+    return target(path, *FORMS[kind])

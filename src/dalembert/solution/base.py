@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +29,7 @@ class Sample:
     p: np.ndarray
 
 
-class Solution:
+class Solution(ABC):
     """A trajectory with its system, method and parameters. Nothing is computed before it is asked for.
 
     There is a subclass for each kind of system; `Solution.of` chooses it.
@@ -154,9 +155,9 @@ class Solution:
         return np.hstack([self.q, self._second])
 
     @property
+    @abstractmethod
     def _slopes(self) -> np.ndarray:
         """`q'` at the stored times."""
-        raise NotImplementedError
 
     @property
     def parameters(self) -> dict[str, np.ndarray]:
@@ -290,9 +291,9 @@ class Solution:
         head = f"{self.system.name} by {self.method}, t = {self.t[0]:g} .. {self.t[-1]:g}, {steps}"
         return "\n".join([head, *(f"  {name:<{wide}}  {value}" for name, value in rows)])
 
+    @abstractmethod
     def _summary(self) -> list[tuple[str, str]]:
         """What this kind of solution has to say."""
-        raise NotImplementedError
 
     def _balance_row(self, scale: float) -> tuple[str, str]:
         worst = largest(self.power_balance) / scale
@@ -310,9 +311,9 @@ class Solution:
         self._variables(data, coords)
         return xr.Dataset(data, coords, {"system": self.system.name, "method": str(self.method), "step": self.step})
 
+    @abstractmethod
     def _variables(self, data: dict[str, Any], coords: dict[str, Any]) -> None:
         """Add what this kind of solution has beside the common variables."""
-        raise NotImplementedError
 
     def save(self, path: str | Path) -> Path:
         """Write to a NetCDF file, the system's functions included; `da.load` reads it without the model's source."""

@@ -19,6 +19,13 @@ if TYPE_CHECKING:
     from dalembert.solution.base import Solution
 
 
+FORMS = {  # of files that are written: what each is called, and how its name ends
+    "output": ("a solution", (".nc", ".nc4", ".netcdf", ".h5")),
+    "report": ("a report", (".html", ".htm")),
+    "animation": ("an animation", (".gif", ".mp4")),
+}
+
+
 def target(path: Any, what: str = "a file", suffixes: Sequence[str] = ()) -> Path:
     """A path that a file can be written to, checked before any work is done."""
     if not isinstance(path, (str, Path)) or not str(path):
@@ -65,7 +72,7 @@ def writing(path: Path) -> Iterator[Path]:
 
 def write(solution: Solution, path: str | Path, extra: Any = None) -> Path:
     """A NetCDF file with the trajectory, the system's functions, the events, and anything else that can stand in JSON."""
-    path = target(path, "a solution", (".nc", ".nc4", ".netcdf", ".h5"))
+    path = target(path, *FORMS["output"])
     data = solution.to_xarray()
     events = {
         name: {key: np.asarray(getattr(hits, key)).tolist() for key in ("t", "q", "v", "p")}
