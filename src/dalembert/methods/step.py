@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from graphlib import TopologicalSorter
 
 import casadi as ca
+import numpy as np
+from casadi import SX
+from numpy.typing import NDArray
 
-SX = ca.SX
+from dalembert.methods.tableaus import lagrange
+
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -22,15 +28,15 @@ class Solve:
     `scale * eps` is round-off in either case.
     """
 
-    unknowns: Any
-    residual: Any
-    guess: Any
-    scale: Any
-    last: Any
-    before: Any
+    unknowns: SX
+    residual: SX
+    guess: SX
+    scale: SX
+    last: SX
+    before: SX
     levels: tuple[int, ...]
     measure: str = "unknowns"
-    start: Any = None  # what stands for the solutions of earlier steps in the first one; zero where nothing is said
+    start: SX | None = None  # stands for the solutions of earlier steps in the first one; zero by default
 
 
 @dataclass(frozen=True)
@@ -39,32 +45,130 @@ class Step:
 
     `state` is what a step starts from, by name (`q`, `v` or `p`, and what the method carries along); `next` the
     same at the end of the step. `solves` are done in order, a later one may use the unknowns of an earlier one.
-    `lam` are the multipliers and `node` the point of the step (0 begin, 1 end) at which they live. `work` has what was
+    `lam` are the multipliers, defined at the point `node` of the step (0 begin, 1 end). `work` has what was
     supplied and dissipated in the step. `t`, `h`, `u` and `par` are symbols: changing a step, an input or a parameter
     rebuilds nothing. `u` has one column for each entry of `input_nodes`.
     """
 
-    t: Any
-    h: Any
-    u: Any
-    par: Any
-    state: dict[str, Any]
+    t: SX
+    h: SX
+    u: SX
+    par: SX
+    state: dict[str, SX]
     solves: tuple[Solve, ...]
-    next: dict[str, Any]
-    lam: Any
+    next: dict[str, SX]
+    lam: SX
     node: float
-    work: dict[str, Any]
+    work: dict[str, SX]
     input_nodes: tuple[float, ...] = (0.5,)
     start: dict[str, str] = field(default_factory=dict)  # how what is carried along begins: "zero" or "lam"
-    rates: tuple[Any, Any, Any] | None = None  # nodes, q' and y' at the stages (columns), where they are of collocation
+    rates: tuple[Array, SX, SX] | None = None  # nodes, q' and y' at the stages (columns), where they are of collocation
 
 
-def memory(n: int, name: str = "x") -> tuple[Any, Any, Any]:
+def combined(weights: Iterable[float], values: Sequence[SX], n: int) -> SX:
+    """A linear combination of columns of length `n`; terms of weight zero are left out."""
+    return sum((float(w) * x for w, x in zip(weights, values, strict=True) if w), SX(n, 1))
+
+
+@dataclass(frozen=True)
+class Block:
+    """Unknowns of one kind at one place of a step, with the row that is natural for them.
+
+    `size` is that of the unknowns, of a multiplier that of its row. `time` is the place in the step. `hint` is a
+    guess that may use unknowns found before; without one, stages are extrapolated from the last steps, increments so that they
+    begin at zero, from `points` values at least.
+    """
+
+    name: str
+    time: float
+    unknowns: SX
+    row: SX
+    size: SX
+    levels: tuple[int, ...]
+    multiplier: bool = False
+    increment: bool = False
+    hint: SX | None = None
+    start: SX | None = None
+    points: int = 2
+
+
+def split_solves(blocks: Sequence[Block]) -> tuple[Solve, ...]:
+    """The solves of a step: rows and unknowns in block triangular form, so that each solve needs earlier ones only."""
+    if not blocks:
+        return ()
+    jacobian = ca.jacobian_sparsity(ca.vertcat(*(b.row for b in blocks)), ca.vertcat(*(b.unknowns for b in blocks)))
+    owner = np.repeat(np.arange(len(blocks)), [b.unknowns.numel() for b in blocks])
+    pairs = {(int(owner[i]), int(owner[j])) for i, j in zip(*jacobian.get_triplet(), strict=True)}
+    pairs |= {(i, i) for i in range(len(blocks))}  # each row belongs to its unknown
+    pattern = ca.Sparsity.triplet(len(blocks), len(blocks), *(list(x) for x in zip(*sorted(pairs), strict=True)))
+    count, order, _, cuts, *_ = pattern.btf()
+    group_of = {i: k for k in range(count) for i in order[cuts[k] : cuts[k + 1]]}
+    needs: dict[int, set[int]] = {k: set() for k in range(count)}
+    for i, j in pairs:
+        if group_of[i] != group_of[j]:
+            needs[group_of[i]].add(group_of[j])
+    in_turn = TopologicalSorter(needs).static_order()
+    return tuple(_solve([b for i, b in enumerate(blocks) if group_of[i] == k]) for k in in_turn)
+
+
+def _solve(blocks: list[Block]) -> Solve:
+    """One solve: what moves before the multipliers, in the order of elimination."""
+    blocks = sorted(blocks, key=lambda b: b.multiplier)
+    x = ca.vertcat(*(b.unknowns for b in blocks))
+    last, before = SX.sym("last", x.numel()), SX.sym("before", x.numel())
+    levels = sum((b.levels for b in blocks), ())
+    alone = all(b.multiplier for b in blocks)
+    if alone:
+        levels = (0,) * x.numel()
+    scale = ca.vertcat(*(b.size for b in blocks if alone or not b.multiplier))
+    starts = [SX(b.unknowns.numel(), 1) if b.start is None else b.start for b in blocks]
+    start = ca.vertcat(*starts)
+    return Solve(
+        x, ca.densify(ca.vertcat(*(b.row for b in blocks))), _guess(blocks, x, last, before), scale, last, before, levels,
+        "residual" if alone else "unknowns", None if start.is_zero() else start,
+    )  # fmt: skip
+
+
+def _guess(blocks: list[Block], x: SX, last: SX, before: SX) -> SX:
+    """The hints of blocks that have one, and the stages of the last steps at the places of this one for all others."""
+    cuts = np.cumsum([0, *(b.unknowns.numel() for b in blocks)])
+    columns = {id(b): (last[int(i) : int(j)], before[int(i) : int(j)]) for b, i, j in zip(blocks, cuts, cuts[1:], strict=False)}
+    out = []
+    for b in blocks:
+        if b.hint is not None and not ca.depends_on(b.hint, x):
+            out.append(ca.densify(b.hint))
+            continue
+        alike = [other for other in blocks if other.name == b.name]
+        past, weights = extrapolation([o.time for o in alike], b.time, b.points, b.increment)
+        values = [columns[id(alike[j])][age] for age, j in past]
+        out.append(ca.densify(combined(weights, values, b.unknowns.numel())))
+    return ca.vertcat(*out)
+
+
+def extrapolation(times: Sequence[float], time: float, points: int, increment: bool) -> tuple[list[tuple[int, int]], Array]:
+    """The past values `(0 last or 1 before, stage)` and their weights that give the value at `time` of the next step.
+
+    The polynomial goes through all stages of the last step, and through the latest ones of the step before where these are fewer
+    than `points`. One of increments begins at zero, and is counted from the end of its step.
+    """
+    known = [(0, j) for j in range(len(times))]
+    more = sorted(((1, j) for j in range(len(times))), key=lambda k: -times[k[1]])
+    if increment:  # increments of the step before are counted from another origin
+        own = 0.0 in times
+        nodes = np.array(times if own else [0.0, *times])
+        ahead = lagrange(nodes, np.array([1 + time]))[0] - lagrange(nodes, np.array([1.0]))[0]
+        return known, ahead if own else ahead[1:]
+    known += more[: max(0, points - len(known))]
+    nodes = np.array([times[j] - age for age, j in known])
+    return known, lagrange(nodes, np.array([1 + time]))[0]
+
+
+def memory(n: int, name: str = "x") -> tuple[SX, SX, SX]:
     """Symbols for the unknowns of a solve and for its solutions in the last two steps."""
     return SX.sym(name, n), SX.sym(f"{name}_last", n), SX.sym(f"{name}_before", n)
 
 
-def split(x: Any, *sizes: int) -> list[Any]:
+def split(x: SX, *sizes: int) -> list[SX]:
     """A column in parts of given lengths (slices of a single symbol have the wrong shape where they are empty)."""
     offsets = [0]
     for size in sizes:
@@ -72,14 +176,15 @@ def split(x: Any, *sizes: int) -> list[Any]:
     return list(ca.vertsplit(x, offsets))
 
 
-def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+def two_sum(a: SX, b: SX) -> tuple[SX, SX]:
     """`a + b` and what rounding takes from it, for |a| >= |b| (Dekker 1971).
 
     The remainder `b - (s - a)` is zero to an algebra system: it must not be simplified.
     """
     s = a + b
+    simplify = ca.GlobalOptions.getSimplificationOnTheFly()
     ca.GlobalOptions.setSimplificationOnTheFly(False)
     try:
         return s, b - (s - a)
     finally:
-        ca.GlobalOptions.setSimplificationOnTheFly(True)
+        ca.GlobalOptions.setSimplificationOnTheFly(simplify)

@@ -235,6 +235,12 @@ class Murua:
     gamma: Array
 
 
+def murua_nodes(s: int) -> tuple[Array, Array]:
+    """The constraint nodes of Murua's method, and the coefficients that lead to them."""
+    pair = murua(s)
+    return pair.c_bar, pair.bar
+
+
 @cache
 def murua(s: int) -> Murua:
     """Murua's pair for s stages."""

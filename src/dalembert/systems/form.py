@@ -1,0 +1,117 @@
+"""The equations of a system, stated once, for everything that needs them: methods, consistent values, diagnosis.
+
+    inertia(y, t) y' = sum_m parts[m](y, w, lam, t, u),     0 = relation(y, w, t, u),     0 = levels(y, w, t)
+
+| system | y | w | lam | inertia | relation |
+|---|---|---|---|---|---|
+| `Mechanical`, constant mass | q, v | | multipliers | M of v' | |
+| `Mechanical`, `M(q)` | q, p | v | multipliers | | p = M(q) v |
+| `Hamiltonian` | q, p | | multipliers | | |
+| `PortHamiltonian` | x | | | E(x) | |
+| `IndexOneDAE` | y | z | | | g(y, z) = 0 |
+| `IndexTwoDAE`, `IndexThreeDAE` | y | | z | | |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+from scipy.sparse import coo_matrix
+from scipy.sparse.csgraph import connected_components
+
+SMALL = 6  # the largest block of a matrix that is inverted by hand
+
+
+@dataclass(frozen=True)
+class Power:
+    """Powers as functions of `(y, w, lam, t, u)`.
+
+    A constraint force `-G^T lam` has the power `-v . G^T lam`, which is `moving = lam . g_t` where the velocity constraint holds.
+    """
+
+    supplied: SX = field(default_factory=lambda: SX(0.0))
+    reaction: SX = field(default_factory=lambda: SX(0.0))
+    moving: SX = field(default_factory=lambda: SX(0.0))
+    dissipated: SX = field(default_factory=lambda: SX(0.0))
+
+
+@dataclass(frozen=True)
+class Form:
+    """The equations of a system; see the module.
+
+    `state` has the symbols of what a step starts from, `begin` the blocks of `y` (and `w`, `lam` where the state has them)
+    as expressions of it. `closing` defines what of the state at the end of a step is not in `y`: `w`, or `lam` where there is
+    no `w`. `sizes` are the sizes at which round-off begins: of the rate of each block, of `w`, and of the residual of each level.
+    `first` are rates before the first step, where zero is no good guess. `basis` are constant matrices `(U, V)` with
+    `y' = V r` and the rows `U^T (...)`, in which the first `rank` rates are differential and the others algebraic.
+    """
+
+    y: Mapping[str, SX]
+    parts: tuple[Mapping[str, SX], ...]
+    t: SX
+    u: SX
+    par: SX
+    state: Mapping[str, SX]
+    begin: Mapping[str, SX]
+    sizes: Mapping[str, SX]
+    w: SX = field(default_factory=lambda: SX(0, 1))
+    lam: SX = field(default_factory=lambda: SX(0, 1))
+    mu: SX = field(default_factory=lambda: SX(0, 1))
+    inertia: Mapping[str, SX] = field(default_factory=dict)
+    relation: SX = field(default_factory=lambda: SX(0, 1))
+    closing: SX = field(default_factory=lambda: SX(0, 1))
+    levels: Mapping[str, SX] = field(default_factory=dict)
+    normal: SX | None = None
+    power: Power = field(default_factory=Power)
+    first: Mapping[str, SX] = field(default_factory=dict)
+    basis: tuple[SX, SX, int] | None = None
+
+    def acting(self, block: str) -> list[int]:
+        """The numbers of the parts that act on a block."""
+        return [m for m, part in enumerate(self.parts) if block in part]
+
+    def total(self, block: str) -> SX:
+        """The whole right-hand side of a block."""
+        return sum((part[block] for part in self.parts if block in part), SX(self.y[block].numel(), 1))
+
+    def inverse(self, block: str) -> SX | None:
+        """The inverse of the inertia of a block, where it is constant and of small blocks; else None."""
+        if block not in self.inertia:
+            return SX.eye(self.y[block].numel())
+        return inverse_by_blocks(self.inertia[block], ca.vertcat(*self.y.values(), self.t))
+
+    def stabilised(self) -> Form:
+        """The form of Gear, Gupta and Leimkuhler (1985): `q' = ... - g_q^T mu`, position constraints beside those of velocity."""
+        if self.normal is None or "position" not in self.levels:
+            return self
+        mu = SX.sym("mu", self.levels["position"].numel())
+        shifted = {**self.parts[0], "q": self.parts[0]["q"] - self.normal.T @ mu}
+        return Form(**{**vars(self), "parts": (shifted, *self.parts[1:]), "mu": mu})
+
+
+def components(sparsity: ca.Sparsity) -> list[list[int]]:
+    """The diagonal blocks into which a square matrix falls after a permutation."""
+    rows, columns = sparsity.get_triplet()
+    graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=sparsity.shape)
+    count, label = connected_components(graph, directed=False)
+    order = np.argsort(label, kind="stable")
+    return [part.tolist() for part in np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1])]
+
+
+def inverse_by_blocks(matrix: SX, varying: SX) -> SX | None:
+    """The inverse of a matrix of small blocks that does not depend on `varying`; else None: it is then never inverted."""
+    if ca.depends_on(matrix, varying):
+        return None
+    if matrix.sparsity().is_diag():
+        return ca.diag(1 / ca.densify(ca.diag(matrix)))
+    blocks = components(matrix.sparsity())
+    if max(map(len, blocks)) > SMALL:
+        return None
+    inverse = SX(*matrix.shape)
+    for block in blocks:
+        inverse[block, block] = ca.inv(ca.densify(matrix[block, block]))
+    return inverse
