@@ -1,5 +1,8 @@
 """Tables in their four forms."""
 
+import pickle
+from dataclasses import dataclass
+
 import pytest
 
 import dalembert as da
@@ -17,3 +20,20 @@ def test_forms():
     assert tex.startswith(r"\begin{tabular}{lr}")
     with pytest.raises(da.MethodError, match="did you mean 'latex'"):
         tables.write(HEADS, ROWS, "late")
+
+
+@dataclass(frozen=True)
+class Item:
+    name: str
+    order: tuple[int, ...]
+    hidden: int = 0
+
+
+def test_a_table_is_a_tuple_that_prints_its_columns():
+    table = tables.Table([Item("a", (2, 1)), Item("b", (0, 0))], columns=("name", "order"))
+    assert table[1].name == "b"
+    assert table.table("csv") == 'name,order\na,"2, 1"\nb,-'
+    again = pickle.loads(pickle.dumps(table))
+    assert again == table
+    assert str(again) == str(table)
+    assert str(tables.Table([], columns=("name",))) == "(nothing)"

@@ -5,14 +5,51 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Sequence
+from typing import TypeVar
 
 from dalembert.errors import MethodError, suggest
 
 FORMATS = ("text", "markdown", "latex", "csv")
+R = TypeVar("R", covariant=True)
+
+
+class Table(tuple[R, ...]):
+    """A tuple of rows that prints as a table; `columns` are the attributes of a row that are shown."""
+
+    columns: tuple[str, ...]
+
+    def __new__(cls, rows: Iterable[R], columns: Sequence[str]) -> Table[R]:
+        self = super().__new__(cls, rows)
+        self.columns = tuple(columns)
+        return self
+
+    def __getnewargs__(self) -> tuple[tuple[R, ...], tuple[str, ...]]:
+        return tuple(self), self.columns
+
+    def table(self, form: str = "text") -> str:
+        """As text, Markdown, LaTeX or CSV."""
+        heads, rows = self.cells()
+        return write(heads, rows, form, left=len(heads))
+
+    def cells(self) -> tuple[list[str], list[list[str]]]:
+        """Column heads and rows."""
+        return list(self.columns), [[_cell(getattr(row, name)) for name in self.columns] for row in self]
+
+    def __repr__(self) -> str:
+        return self.table() if self else "(nothing)"
+
+    __str__ = __repr__
+
+
+def _cell(value: object) -> str:
+    """Entries of a tuple with commas between; `-` for a tuple of zeros, or without entries."""
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value)) if any(value) else "-"
+    return str(value)
 
 
 def check(form: str) -> None:
-    """Refuse a form that does not exist."""
+    """Raise an error for an unknown form."""
     if form not in FORMATS:
         raise MethodError(f"a table is written as {', '.join(FORMATS)}, not {form!r}{suggest(str(form), FORMATS)}")
 

@@ -35,8 +35,8 @@ from dalembert.catalog.ports import (
     windy_pendulum,
 )
 from dalembert.errors import ModelError, suggest
-from dalembert.methods.base import Table
 from dalembert.systems import System
+from dalembert.tables import Table
 
 _MAKERS: tuple[Callable[..., System], ...] = (
     harmonic_oscillator,
@@ -111,14 +111,14 @@ class SystemInfo:
     make: Callable[..., System]
 
 
-def list_systems() -> Table:
+def list_systems() -> Table[SystemInfo]:
     """All systems of the catalog."""
     rows = []
     for maker in _MAKERS:
         system = maker()
         summary = (maker.__doc__ or "").strip().splitlines()[0]
         rows.append(SystemInfo(maker.__name__.replace("_", "-"), system.n, system.m, summary, maker))
-    return Table(rows)
+    return Table(rows, columns=("name", "coordinates", "constraints", "summary"))
 
 
 def make(name: str, **parameters: Any) -> System:

@@ -12,7 +12,7 @@ import numpy as np
 from dalembert import tables
 from dalembert.errors import DalembertError, Interrupted, MethodError, MissingPackage, suggest
 from dalembert.experiments.durations import DURATIONS
-from dalembert.methods.base import Table
+from dalembert.tables import Table
 
 
 @dataclass(frozen=True)
@@ -155,9 +155,10 @@ class Listed:
     seconds: str
 
 
-def list_experiments() -> Table:
+def list_experiments() -> Table[Listed]:
     """All experiments with their sources, and about how long each takes in full."""
-    return Table(Listed(e.id, e.title, e.source, f"{e.seconds:.1f}") for e in REGISTER.values())
+    rows = (Listed(e.id, e.title, e.source, f"{e.seconds:.1f}") for e in REGISTER.values())
+    return Table(rows, columns=("id", "title", "source", "seconds"))
 
 
 def slope(errors: Any, steps: Any) -> float:

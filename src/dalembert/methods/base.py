@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from dalembert import tables
 from dalembert.errors import MethodError, suggest
 from dalembert.methods.step import Step
+from dalembert.tables import Table
 
 
 @dataclass(frozen=True)
@@ -144,38 +144,12 @@ class MethodInfo:
     method: Callable[..., Method]
 
 
-class Table(tuple):  # type: ignore[type-arg]
-    """A tuple of rows that prints as a table."""
-
-    columns: ClassVar[tuple[str, ...]] = ()
-
-    def table(self, form: str = "text") -> str:
-        """As text, Markdown, LaTeX or CSV."""
-        names, rows = self.cells()
-        return tables.write(names, rows, form, left=len(names))
-
-    def cells(self) -> tuple[list[str], list[list[str]]]:
-        """Heads of the columns, and the rows."""
-        names = [f.name for f in fields(self[0]) if f.name not in ("method", "make", "symmetric", "symplectic")]
-        return names, [[_cell(getattr(row, n)) for n in names] for row in self]
-
-    def __repr__(self) -> str:
-        return self.table() if self else "(nothing)"
-
-    __str__ = __repr__
-
-
-def _cell(value: Any) -> str:
-    if value == (0, 0, 0):  # that of another integrator
-        return "-"
-    return ", ".join(map(str, value)) if isinstance(value, tuple) else str(value)
-
-
-def list_methods() -> Table:
+def list_methods() -> Table[MethodInfo]:
     """All methods: order in (q, v, lam), the index they treat, and what they keep exactly."""
-    return Table(
+    rows = (
         MethodInfo(
             m.name if " " in str(m()) else str(m()), m().order, m.index, m.treats, m.keeps, m.symmetric, m.symplectic, m.source, m
         )
         for _, m in sorted(REGISTER.items())
     )
+    return Table(rows, columns=("name", "order", "index", "treats", "keeps", "source"))
