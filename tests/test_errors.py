@@ -149,9 +149,10 @@ def test_other_bad_input():
 
 
 def test_every_error_has_one_base():
-    for name in ("ModelError", "InconsistentState", "MethodError", "ConvergenceError", "SingularConstraints", "Interrupted"):
+    for name in ("ModelError", "InconsistentState", "MethodError", "ConvergenceError", "SingularConstraints"):
         assert issubclass(getattr(da, name), da.DalembertError)
     assert issubclass(da.Interrupted, KeyboardInterrupt)
+    assert not issubclass(da.Interrupted, Exception)
 
 
 @pytest.mark.parametrize("compile", [True, False])

@@ -1,14 +1,19 @@
-"""The errors of dalembert: one base, one sentence each that says what to do."""
+"""Errors of dalembert. Each message is one sentence that says what to do."""
 
 from __future__ import annotations
 
 import difflib
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, overload
 
 if TYPE_CHECKING:
     from dalembert.solution import Solution
+
+P = ParamSpec("P")
+R = TypeVar("R")
+E = TypeVar("E", bound=BaseException)
 
 __all__ = [
     "CompilerError",
@@ -25,16 +30,27 @@ __all__ = [
 
 
 class DalembertError(Exception):
-    """Base of all errors raised by dalembert.
+    """Base class of the errors of dalembert.
 
-    `solution` holds what was computed before the error (None where nothing was).
+    `solution` holds what was computed before the error (None if nothing was).
     """
 
     solution: Solution | None = None
 
+    def __reduce__(self) -> tuple[Callable[..., BaseException], tuple[object, ...]]:
+        # Python's own way calls the class with `args` alone, which fails where it takes keywords
+        return _restored, (type(self), self.args, vars(self))
+
+
+def _restored(cls: type[E], arguments: tuple[object, ...], attributes: dict[str, object]) -> E:
+    """An error read from a pickle."""
+    error = cls.__new__(cls, *arguments)
+    vars(error).update(attributes)
+    return error
+
 
 class ModelError(DalembertError, ValueError):
-    """A system is not what it should be: shapes, symmetry, names of arguments, nan."""
+    """A system is not valid: shapes, symmetry, names of arguments, nan."""
 
 
 class InconsistentState(DalembertError, ValueError):
@@ -42,7 +58,7 @@ class InconsistentState(DalembertError, ValueError):
 
 
 class SingularConstraints(DalembertError, ValueError):
-    """Constraints are linearly dependent; `rows` are the dependent ones, counted from 1."""
+    """Constraints are linearly dependent; `rows` are the numbers of the dependent ones, from 1."""
 
     def __init__(self, message: str, rows: tuple[int, ...] = ()) -> None:
         super().__init__(message)
@@ -50,7 +66,7 @@ class SingularConstraints(DalembertError, ValueError):
 
 
 class MethodError(DalembertError, ValueError):
-    """A method does not exist, cannot treat a system, or got an option that makes no sense."""
+    """A method does not exist, does not support a system, or got an invalid option."""
 
 
 class MissingPackage(DalembertError, ImportError):
@@ -62,17 +78,17 @@ class MissingPackage(DalembertError, ImportError):
 
 
 class UnknownKeyword(DalembertError, TypeError):
-    """A keyword that does not exist, with the one that was probably meant."""
+    """An unknown keyword; the message suggests a known one."""
 
     @classmethod
-    def of(cls, name: str, unknown: Mapping[str, Any], function: Callable[..., Any]) -> UnknownKeyword:
+    def of(cls, name: str, unknown: Mapping[str, object], function: Callable[..., object]) -> UnknownKeyword:
         known = [p.name for p in inspect.signature(function).parameters.values() if p.kind is p.KEYWORD_ONLY]
         wrong = next(iter(unknown))
         return cls(f"{name} has no keyword {wrong!r}{suggest(wrong, known)}")
 
 
 class CompilerError(DalembertError, RuntimeError):
-    """Compilation was demanded and is not possible here."""
+    """Compilation was requested (`compile=True`) and is not possible."""
 
 
 class ConvergenceError(DalembertError, RuntimeError):
@@ -86,17 +102,60 @@ class ConvergenceError(DalembertError, RuntimeError):
 
 
 class StepTooSmall(ConvergenceError):
-    """A step size controller has come to its lower bound at time `t`; `solution` is valid up to there."""
+    """A step-size controller reached its lower bound at time `t`; `solution` is valid up to `t`."""
 
 
-class Interrupted(DalembertError, KeyboardInterrupt):
-    """Ctrl-C during a run; `solution` holds everything up to then."""
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C during a run; `solution` holds what was computed.
+
+    Like `KeyboardInterrupt`, and unlike the errors above, it is not caught by `except Exception` or `except DalembertError`:
+    Ctrl-C ends a loop over runs that skips those which fail.
+    """
+
+    solution: Solution | None = None
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """`; did you mean 'x'?` for the closest known name, else the list of known names."""
+    """`; did you mean 'x'?` with the closest known name; the list of known names if none is close."""
     known, name = list(known), str(name)
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     if close:
         return f"; did you mean {close[0]!r}?"
     return f"; known: {', '.join(known)}" if known else ""
+
+
+@overload
+def suggesting(function: Callable[P, R], /) -> Callable[P, R]: ...
+@overload
+def suggesting(*, options: Iterable[str]) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
+def suggesting(
+    function: Callable[P, R] | None = None, /, *, options: Iterable[str] = ()
+) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function, or the `__init__` of a class, raise `UnknownKeyword` with a suggestion instead of a bare TypeError.
+
+    The signature stays as it is written, so that a type checker sees an unknown keyword too. Keywords are checked before the
+    call: a TypeError raised inside the function is not touched. `options` are the keywords that a function with `**options`
+    passes on.
+    """
+    if function is None:
+        return lambda decorated: _checked(decorated, options)
+    return _checked(function, options)
+
+
+def _checked(function: Callable[P, R], options: Iterable[str]) -> Callable[P, R]:
+    parameters = inspect.signature(function).parameters.values()
+    by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    of_class = function.__name__ == "__init__"
+    known = dict.fromkeys([*by_name[of_class:], *options])  # without self
+    if not options and any(p.kind is p.VAR_KEYWORD for p in parameters):
+        raise TypeError(f"{function.__qualname__} takes any keyword: say which by suggesting(options=...)")
+
+    @functools.wraps(function)
+    def inner(*arguments: P.args, **keywords: P.kwargs) -> R:
+        if not keywords.keys() <= known.keys():
+            name = type(arguments[0]).__name__ if of_class else function.__name__
+            wrong = next(key for key in keywords if key not in known)
+            raise UnknownKeyword(f"{name} has no keyword {wrong!r}{suggest(wrong, known)}")
+        return function(*arguments, **keywords)
+
+    return inner

@@ -13,7 +13,7 @@ from dalembert.engine import checks, driver, initial
 from dalembert.engine.events import Event, Watch, hits_of
 from dalembert.engine.machine import Memory
 from dalembert.engine.progress import Bar
-from dalembert.errors import DalembertError, MethodError, ModelError
+from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError
 from dalembert.methods.base import find
 from dalembert.simulate import check_call, make_grid, make_rule, prepare, start, whole
 
@@ -122,7 +122,7 @@ def poincare(
                 steps += taken
             orbits.append(hits_of(system, par, times, *_parts(system, engine.program, states)))
             bar.show((k + 1) * n, time.perf_counter() - begun)
-    except DalembertError as error:
+    except (DalembertError, Interrupted) as error:
         error.section = _join(system, par, orbits, False) if orbits else None  # type: ignore[attr-defined]
         raise
     finally:

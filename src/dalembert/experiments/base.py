@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dalembert import tables
-from dalembert.errors import DalembertError, Interrupted, MethodError, MissingPackage, suggest
+from dalembert.errors import DalembertError, MethodError, MissingPackage, suggest
 from dalembert.experiments.durations import DURATIONS
 from dalembert.tables import Table
 
@@ -110,8 +110,6 @@ class Experiment:
         begun = time.perf_counter()
         try:
             self.function(result, quick)
-        except Interrupted:
-            raise
         except MissingPackage as error:
             result.missing = str(error)
         except DalembertError as error:  # a finding like any other: the others go on
