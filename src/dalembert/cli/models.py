@@ -1,29 +1,54 @@
-"""Names and files given on the command line: systems, parameters, values, and the user's own line where a model fails."""
+"""Names, values and files given on the command line; the user's own line if a model fails."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
 import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import ModuleType
+from typing import TypeGuard, cast
+
+from numpy.typing import ArrayLike
 
 import dalembert as da
+from dalembert.analysis.comparison import Options
+from dalembert.analysis.diagnosis import Diagnosis
 from dalembert.errors import DalembertError, suggest
+from dalembert.plotting import figure_path
+from dalembert.solution.files import FORMS, target
+from dalembert.systems import System
 
+FILES = ("output", "report", "figure", "animation")
 VALUES = ("q", "v", "p", "x", "y", "z", "lam")
 
 
 class UserError(Exception):
-    """A mistake of the caller, told in a few lines."""
+    """A usage error."""
 
 
-def system(name: str) -> Any:
-    """A catalog name, or `file.py:name`, the name of a system or of a function that returns one."""
+@dataclass
+class Job:
+    """A run that was asked for; without a method, the recommended one is taken."""
+
+    system: System
+    method: str
+    t_end: float
+    step: float
+    options: Options
+    files: dict[str, Path]
+    checkpoint: Path | None = None
+    consistent: bool = False
+
+
+def system(name: str) -> System:
+    """The system of a catalog name, or of `file.py:name`, where `name` is a system or a function that returns one."""
     path, _, attribute = name.rpartition(":")
     if not path:
         if name.endswith(".py"):
-            raise UserError(f"which system of {name}? Say {name}:name")
+            raise UserError(f"which system of {name}? Write {name}:name")
         return da.catalog.make(name)
     file = Path(path)
     try:
@@ -50,16 +75,16 @@ def system(name: str) -> Any:
     return made
 
 
-def _is_system(value: Any) -> bool:
-    return isinstance(value, da.systems.System)
+def _is_system(value: object) -> TypeGuard[System]:
+    return isinstance(value, System)
 
 
-def _makes(value: Any, module: Any) -> bool:
+def _makes(value: object, module: ModuleType) -> bool:
     return callable(value) and getattr(value, "__module__", "") == module.__name__
 
 
-def _load(file: Path) -> Any:
-    """Run a model file as a module, with its own directory to import from."""
+def _load(file: Path) -> ModuleType:
+    """Import a model file; it can import from its own directory."""
     folder = str(file.resolve().parent)
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -77,7 +102,7 @@ def _told(error: Exception) -> str:
 
 
 def _lines(error: BaseException, file: Path) -> str:
-    """The lines of the user's files that were being run, outermost first; those of the cause where there is one."""
+    """The lines of the user's files in the traceback, outermost first; then those of its cause."""
     where: list[str] = []
     home, library = file.resolve().parent, Path(da.__file__).resolve().parent
     cause: BaseException | None = error
@@ -96,21 +121,42 @@ def _lines(error: BaseException, file: Path) -> str:
     return "\n".join(where) or f"  in {file}"
 
 
-def parameters(items: list[str]) -> dict[str, Any]:
-    """`name=value` or `name=1,2,3`."""
+def parameters(items: list[str]) -> dict[str, ArrayLike]:
+    """Parameters from `name=value` or `name=1,2,3`."""
     return dict(_pair(item, "--parameter") for item in items)
 
 
-def values(items: list[str]) -> dict[str, Any]:
-    """Initial values, `q=1,0` and `v=0,0`."""
+def values(items: list[str]) -> Options:
+    """Initial values from `q=1,0` and `v=0,0`."""
     found = dict(_pair(item, "--initial") for item in items)
     for key in found:
         if key not in VALUES:
             raise UserError(f"initial values are called {', '.join(VALUES)}, not {key!r}")
-    return {key: value if isinstance(value, list) else [value] for key, value in found.items()}
+    return cast("Options", {key: value if isinstance(value, list) else [value] for key, value in found.items()})
 
 
-def _pair(item: str, option: str) -> tuple[str, Any]:
+def diagnosis(model: System, start: Options, given: Mapping[str, ArrayLike] | None, t: float = 0.0) -> Diagnosis:
+    """What `da.diagnose` finds at the given initial values."""
+    state = {key: start.get(key) for key in VALUES if key != "lam"}
+    return da.diagnose(model, parameters=given, t=t, **state)
+
+
+def make_consistent(job: Job) -> None:
+    """Replace the initial values of a job by the nearest consistent ones."""
+    given = job.options
+    state = {key: given.get(key) for key in VALUES if key != "lam"}
+    found = da.consistent(job.system, t0=given.get("t0", 0.0), u=given.get("u"), parameters=given.get("parameters"), **state)
+    rest = {key: value for key, value in given.items() if key not in VALUES}
+    job.options = cast("Options", {**rest, **found})
+
+
+def checked(kind: str, path: Path) -> Path:
+    """The path of an output file, checked for its kind."""
+    return figure_path(path) if kind == "figure" else target(path, *FORMS[kind])
+
+
+def _pair(item: str, option: str) -> tuple[str, float | list[float]]:
+    """A name and its numbers."""
     key, _, text = item.partition("=")
     try:
         numbers = [float(x) for x in text.split(",")]
@@ -131,7 +177,7 @@ def complete_method(incomplete: str) -> list[str]:
 
 
 def complete_methods(incomplete: str) -> list[str]:
-    """The last name of a list with commas between."""
+    """Completes the last name of a list with commas."""
     before, comma, last = incomplete.rpartition(",")
     return [before + comma + name for name in complete_method(last)]
 

@@ -1,4 +1,4 @@
-"""A study in a TOML file, checked field by field; every error names file and line. Nothing in it is evaluated."""
+"""A study in a TOML file, checked field by field; every error names file and line. Nothing in the file is executed."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
+from dalembert.analysis.comparison import Options
 from dalembert.cli import models
-from dalembert.cli.models import UserError
+from dalembert.cli.models import FILES, Job, UserError, checked
 from dalembert.errors import DalembertError, suggest
 from dalembert.methods.base import find
-from dalembert.solution.files import FORMS, target
+from dalembert.solution.files import target
 
 NUMBER, NUMBERS = "a number", "a number or a list of numbers"
 SCHEMA: dict[str, str] = {
@@ -21,10 +22,11 @@ SCHEMA: dict[str, str] = {
     "adaptive": "text", "tolerance": NUMBER, "u": NUMBERS, "checkpoint": "text", "output": "text", "report": "text",
     "figure": "text", "animation": "text", "consistent": "true or false", "parameters": "a table", "initial": "a table",
 }  # fmt: skip
-FILES = ("output", "report", "figure", "animation")
+T = TypeVar("T")
 
 
-def _is(value: Any, kind: str, depth: int = 0) -> bool:
+def _is(value: object, kind: str, depth: int = 0) -> bool:
+    """Whether a value is of the stated kind."""
     if kind == "text":
         return isinstance(value, str)
     if kind == "a table":
@@ -38,14 +40,14 @@ def _is(value: Any, kind: str, depth: int = 0) -> bool:
 
 
 class Study:
-    """The fields of a file, and where each stands."""
+    """The fields of a file, and the line of each."""
 
     def __init__(self, path: Path) -> None:
         try:
             if not path.is_file():
                 raise UserError(f"there is no file {str(path)!r}")
             self.path, self.text = path, path.read_text(encoding="utf-8-sig")
-            self.data: dict[str, Any] = tomllib.loads(self.text)
+            self.data: dict[str, Any] = tomllib.loads(self.text)  # of any type until `_check`
         except UnicodeDecodeError as error:
             raise UserError(f"{path} is not a text file: {error}") from None
         except tomllib.TOMLDecodeError as error:
@@ -57,9 +59,10 @@ class Study:
         self._check()
 
     def where(self, key: str, group: str = "") -> str:
-        """File and line of a field: the first beginning of the file that is valid and has the field ends with it.
+        """File and line of a field.
 
-        The field begins after the last valid beginning without it, so that strings and tables of many lines are no trouble.
+        The shortest valid beginning of the file that has the field ends with it. The field starts after the longest valid
+        beginning without it; this also works for strings and tables of several lines.
         """
         lines, before = self.text.split("\n"), 0
         for end in range(1, len(lines) + 1):
@@ -75,7 +78,7 @@ class Study:
         return str(self.path)
 
     def blame(self, error: Exception) -> UserError:
-        """An error of a run that did not begin, at the line of the field that it speaks of."""
+        """An error before the run began, at the line of the field that it mentions."""
         words = str(error)
         fields = [(key, "") for key in self.data if key not in ("parameters", "initial")]
         fields += [(key, group) for group in ("initial", "parameters") for key in self.data.get(group, {})]
@@ -88,7 +91,8 @@ class Study:
                 return self.fail(error, key, group)
         return UserError(f"{self.path}: {words}")
 
-    def fail(self, message: Any, key: str, group: str = "") -> UserError:
+    def fail(self, message: str | Exception, key: str, group: str = "") -> UserError:
+        """A usage error at the line of a field."""
         return UserError(f"{self.where(key, group)}: {message}")
 
     def _check(self) -> None:
@@ -105,43 +109,33 @@ class Study:
                 if not _is(value, NUMBERS):
                     raise self.fail(f"{group}.{key} must be {NUMBERS}, not {value!r}", key, group)
 
-    def guarded(self, key: str, act: Callable[[], Any], group: str = "") -> Any:
-        """What `act` returns; its errors get the line of a field."""
+    def guarded(self, key: str, act: Callable[[], T], group: str = "") -> T:
+        """What `act` returns; its errors name the line of a field."""
         try:
             return act()
         except (DalembertError, UserError) as error:
             raise self.fail(error, key, group) from error
 
-    def call(self) -> tuple[Any, str, dict[str, Any], dict[str, Path]]:
-        """System, method, keywords of `simulate`, and the files to write; names are checked, each at its line."""
-        name = self.data["system"]
-        here = ":" in name and not Path(name).is_absolute()
-        model = self.guarded("system", lambda: models.system(str(self.path.parent / name) if here else name))
-        method = self.data.get("method", "")
+    def job(self) -> Job:
+        """The run that the file describes; names are checked, and errors name their line."""
+        data, folder = self.data, self.path.parent
+        name = data["system"]
+        local = ":" in name and not Path(name).is_absolute()
+        model = self.guarded("system", lambda: models.system(str(folder / name) if local else name))
+        method = data.get("method", "")
         if method:
             self.guarded("method", lambda: find(method).check(model))
-        given = self.data.get("parameters", {})
+        given = data.get("parameters", {})
         for key, value in given.items():
             self.guarded(key, functools.partial(model.pack, {key: value}), "parameters")
-        names = ("t_end", "step", "t0", "save_every", "adaptive", "tolerance", "u", "consistent")
-        options: dict[str, Any] = {k: self.data[k] for k in names if k in self.data}
-        for key, value in self.data.get("initial", {}).items():
+        options: dict[str, object] = {k: data[k] for k in ("t0", "save_every", "adaptive", "tolerance", "u") if k in data}
+        for key, value in data.get("initial", {}).items():
             if key not in models.VALUES:
                 raise self.fail(f"initial values are called {', '.join(models.VALUES)}, not {key!r}", key, "initial")
             options[key] = value
-        if "checkpoint" in self.data:
-            options["checkpoint"] = self.guarded("checkpoint", lambda: target(self.path.parent / self.data["checkpoint"]))
-        files = {}
-        for key in FILES:
-            if key in self.data:
-                files[key] = self.guarded(key, functools.partial(checked, key, self.path.parent / self.data[key]))
-        return model, method, {**options, "parameters": given}, files
-
-
-def checked(kind: str, path: Path) -> Path:
-    """A path that this kind of file can be written to."""
-    if kind == "figure":
-        from dalembert.plotting import figure_path
-
-        return Path(figure_path(path))
-    return target(path, *FORMS[kind])
+        keep = self.guarded("checkpoint", lambda: target(folder / data["checkpoint"])) if "checkpoint" in data else None
+        files = {k: self.guarded(k, functools.partial(checked, k, folder / data[k])) for k in FILES if k in data}
+        options = {**options, "parameters": given}
+        return Job(
+            model, method, data["t_end"], data["step"], cast("Options", options), files, keep, data.get("consistent", False)
+        )
