@@ -98,7 +98,7 @@ def test_a_narrow_logarithmic_axis_gets_two_decades():
 def test_steps_of_an_adaptive_run():
     run = da.simulate(da.catalog.double_pendulum(), "lobatto-pair-3", t_end=1.0, step=0.01, adaptive=True)
     ax = plotting.steps(run)
-    assert "refused" in ax.get_title(loc="left")
+    assert "rejected" in ax.get_title(loc="left")
     drawn = ax.lines[0].get_ydata()
     assert np.allclose(drawn, np.diff(run.t)[:-2])
 
@@ -169,5 +169,5 @@ def test_results_of_the_library_are_taken_as_they_are(sol):
 
 def test_axes_of_the_plane_do_not_take_a_picture_in_space():
     run = da.simulate(da.catalog.spherical_pendulum(), "rattle", t_end=0.1, step=0.01)
-    with pytest.raises(da.MethodError, match="axes in space"):
+    with pytest.raises(da.MethodError, match="three-dimensional axes"):
         plotting.motion(run, ax=plt.subplots()[1])

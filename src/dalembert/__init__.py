@@ -1,8 +1,7 @@
 """dalembert: write the energy and the constraints, get motion that keeps them."""
 
-from importlib.metadata import PackageNotFoundError, version
-
-from dalembert import analysis, catalog, discrete, experiments, methods, plotting, reduced
+from dalembert import analysis, catalog, discrete, experiments, methods, plotting, reduced, reporting
+from dalembert._version import __version__
 from dalembert.analysis import compare, convergence, diagnose, poincare
 from dalembert.catalog import list_systems
 from dalembert.engine import control
@@ -44,11 +43,6 @@ from dalembert.systems import (
     unpack,
 )
 
-try:
-    __version__ = version("dalembert")
-except PackageNotFoundError:  # run from a source tree that is not installed
-    __version__ = "0+unknown"
-
 __all__ = [
     "CompilerError",
     "ConvergenceError",
@@ -79,6 +73,7 @@ __all__ = [
     "Solution",
     "StepTooSmall",
     "UnknownKeyword",
+    "__version__",
     "analysis",
     "catalog",
     "compare",
@@ -98,6 +93,7 @@ __all__ = [
     "plotting",
     "poincare",
     "reduced",
+    "reporting",
     "sensitivity",
     "simulate",
     "unpack",

@@ -67,7 +67,7 @@ def test_bodies_and_mistakes():
         da.Picture(bodies=((0, 1),))
     with pytest.raises(da.ModelError, match="two points"):
         da.Picture(links=((0, 1, 2),))
-    with pytest.raises(da.ModelError, match="pairs of numbers"):
+    with pytest.raises(da.ModelError, match="pairs of point numbers"):
         da.Picture(links=(0, 1))
     with pytest.raises(da.ModelError, match="uses point 5"):
         free(("x", "y"), picture=da.Picture(lambda q: [[q[0], q[1]]], bodies=((0, 1, 5),)))

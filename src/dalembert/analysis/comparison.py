@@ -1,50 +1,84 @@
-"""Methods against each other: convergence of one, and errors, invariants and times of several on one system."""
+"""Convergence of one method; errors, invariants and run times of several methods on one system."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from dalembert import tables
 from dalembert.engine.consistency import consistent
 from dalembert.engine.initial import number
 from dalembert.engine.progress import Bar
-from dalembert.errors import CompilerError, MethodError
-from dalembert.methods.base import find
+from dalembert.errors import CompilerError, MethodError, suggesting
+from dalembert.hooks import Hook
+from dalembert.methods.base import Method, find
 from dalembert.simulate import check_call, simulate, whole
+from dalembert.solution import Solution
+from dalembert.systems import System
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from dalembert.engine.control import Control
 
 REFERENCES = ("murua-5", "radau-iia-5", "gauss-5", "lobatto-pair-5")  # of order eight to ten
-VALUES = ("q", "v", "p", "x", "y", "z", "lam")
+Row = dict[str, str | float]  # the numbers of a run, by name
 
 
-def _check(system: Any, options: dict[str, Any], without: tuple[str, ...], why: str) -> None:
+class Options(TypedDict, total=False):
+    """Keywords of `simulate` that are passed on."""
+
+    q: ArrayLike | None
+    v: ArrayLike | None
+    p: ArrayLike | None
+    x: ArrayLike | None
+    y: ArrayLike | None
+    z: ArrayLike | None
+    lam: ArrayLike | None
+    t0: float
+    u: ArrayLike | Callable[[float], ArrayLike] | None
+    parameters: Mapping[str, ArrayLike] | None
+    tolerance: float | None
+    max_iterations: int
+    adaptive: bool | str | Control | None
+    save_every: int
+    progress: bool | None
+    compile: bool | str
+
+
+SINGLE = ("events", "checkpoint")  # keywords of `simulate` for one run alone; they get an error of their own
+
+
+def _check(system: System, options: Options, without: tuple[str, ...], why: str) -> None:
     check_call(system, options.get("compile", "auto"))
     for name in without:
         if options.get(name):
-            raise MethodError(f"{name} does not go with this: {why}")
+            raise MethodError(f"{name} cannot be used here: {why}")
 
 
-def reference_method(system: Any) -> str:
-    """A method of high order that treats the system."""
+def reference_method(system: System) -> str:
+    """A method of high order that supports the system."""
     for name in REFERENCES:
         try:
             find(name).check(system)
         except MethodError:
             continue
         return name
-    raise MethodError(f"no method of high order treats {system.name!r}, so there is nothing to measure errors by")
+    raise MethodError(f"no method of high order supports {system.name!r}, so there is no reference to measure errors against")
 
 
-def _second(system: Any) -> str:
+def _second(system: System) -> str:
     """What the second half of the state is called: velocities, momenta, or the algebraic part of a DAE."""
     return {"dae": "z", "port-hamiltonian": ""}.get(system.kind, str(system.momenta))
 
 
-def _first(system: Any) -> str:
+def _first(system: System) -> str:
     return {"dae": "y", "port-hamiltonian": "x"}.get(system.kind, "q")
 
 
@@ -55,8 +89,8 @@ class Convergence:
     system: str
     method: str
     reference: str
-    steps: np.ndarray
-    errors: dict[str, np.ndarray]
+    steps: NDArray[np.float64]
+    errors: dict[str, NDArray[np.float64]]
     floor: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -92,7 +126,7 @@ class Convergence:
         data["orders"] = {k: v if np.isfinite(v) else None for k, v in self.orders.items()}
         return json.dumps(data)
 
-    def curves(self) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    def curves(self) -> dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]:
         """Steps and errors by component, without those at the accuracy of the reference."""
         out = {}
         for name, e in self.errors.items():
@@ -100,37 +134,39 @@ class Convergence:
             out[f"{self.method}, {name}"] = (self.steps[keep], e[keep]) if keep.sum() > 1 else (self.steps, e)
         return out
 
-    def plot(self, ax: Any = None) -> Any:
+    def plot(self, ax: Axes | None = None) -> Axes:
         """Errors over steps, with slopes."""
-        from dalembert.plotting import convergence
-
-        return convergence(self, ax)
+        return PLOT(self, ax)
 
     def __str__(self) -> str:
-        orders = ", ".join(f"{v:.2f} in {k}" if np.isfinite(v) else f"none to be seen in {k}" for k, v in self.orders.items())
+        orders = ", ".join(f"{v:.2f} in {k}" if np.isfinite(v) else f"not measurable in {k}" for k, v in self.orders.items())
         good = max(self.floor.values(), default=0.0)
         return f"{self.system} by {self.method}: order {orders}\n{self.table()}\nagainst {self.reference}, good to {good:.0e}"
 
 
-def convergence(
-    system: Any, method: Any, *, t_end: float, steps: Sequence[int] = (20, 40, 80, 160), reference: Any = None,
-    progress: bool | None = None, **options: Any,
-) -> Convergence:  # fmt: skip
-    """The order of a method on a system, measured: errors at `t_end` with `steps` equal steps.
+PLOT: Hook[[Convergence, Axes | None], Axes] = Hook("Convergence.plot", "dalembert.plotting")
 
-    The reference is a run of a method of order eight to ten with twice the steps of the finest run; how good it is, is measured
-    by one with half of them. Multipliers are compared at the time inside the last step where they live.
+
+@suggesting(options=(*Options.__annotations__, *SINGLE))
+def convergence(
+    system: System, method: str | Method, *, t_end: float, steps: Iterable[int] = (20, 40, 80, 160),
+    reference: str | Method | None = None, **options: Unpack[Options],
+) -> Convergence:  # fmt: skip
+    """The measured order of a method on a system, from errors at `t_end` with `steps` equal steps.
+
+    The reference is a run of a method of order eight to ten with twice the steps of the finest run. Its accuracy is measured
+    by a run with half its steps. Multipliers are compared at the last time at which the method defines them.
     """
-    _check(system, options, ("adaptive", "events", "checkpoint"), "an order is measured with equal steps")
+    _check(system, options, ("adaptive", *SINGLE), "an order is measured with equal steps")
     if isinstance(steps, str) or not isinstance(steps, Iterable):
         raise MethodError(f"steps are numbers of steps such as (20, 40, 80), not {steps!r}")
     counts = sorted({whole("steps", n) for n in steps})
     if len(counts) < 2:
         raise MethodError(f"an order needs at least two numbers of steps, not {steps!r}")
     name = reference or reference_method(system)
-    quiet = {**options, "progress": False}
+    quiet: Options = {**options, "progress": False}
     span = number("t_end", t_end) - number("t0", options.get("t0", 0.0))
-    with Bar(progress, len(counts) + 2, "measuring", "runs") as bar:
+    with Bar(options.get("progress"), len(counts) + 2, "measuring", "runs") as bar:
         truth, rough = (simulate(system, name, t_end=t_end, step=span / n, **quiet) for n in (2 * counts[-1], counts[-1]))
         bar.show(2)
         runs = []
@@ -138,7 +174,7 @@ def convergence(
             runs.append(simulate(system, method, t_end=t_end, step=span / n, **quiet))
             bar.show(len(runs) + 2)
     parts = {_first(system): "q", **({_second(system): "_second"} if _second(system) else {})}
-    errors: dict[str, np.ndarray] = {}
+    errors: dict[str, NDArray[np.float64]] = {}
     floor: dict[str, float] = {}
     for shown, attribute in parts.items():
         exact = getattr(truth, attribute)[-1]
@@ -153,8 +189,8 @@ def convergence(
     return Convergence(system.name, str(find(method)), str(find(name)), span / np.array(counts, dtype=float), errors, floor)
 
 
-def _multipliers(system: Any, truth: Any, run: Any, options: dict[str, Any]) -> float:
-    """The error of the last multipliers, against those of the reference at the same time."""
+def _multipliers(system: System, truth: Solution, run: Solution, options: Options) -> float:
+    """The error of the last multipliers against those of the reference at the same time."""
     t = float(run.t_lam[-1])
     at = truth.at(t, how="step")
     state = {"q": np.ravel(at.q), system.momenta: np.ravel(at.v if system.momenta == "v" else at.p)}
@@ -164,11 +200,11 @@ def _multipliers(system: Any, truth: Any, run: Any, options: dict[str, Any]) -> 
 
 @dataclass
 class Comparison:
-    """Several runs of one system with one step: `rows` are numbers, `runs` the solutions."""
+    """Runs of several methods on one system with one step size: `runs` are the solutions, `rows` their numbers."""
 
     reference: str
-    runs: list[Any]
-    rows: list[dict[str, Any]]
+    runs: list[Solution]
+    rows: list[Row]
 
     def table(self, form: str = "text") -> str:
         """As text, Markdown, LaTeX or CSV."""
@@ -181,25 +217,23 @@ class Comparison:
         rows = []
         for row in self.rows:
             numbers = [f"{row[key]:.1e}" if key in row else "" for key in used]
-            rows.append([row["method"], row["order"], *numbers, f"{row['us_per_step']:.2f}"])
+            rows.append([str(row["method"]), str(row["order"]), *numbers, f"{row['us_per_step']:.2f}"])
         return tables.write(heads, rows, form, left=1)
 
-    def plot(self) -> Any:
-        """Energy errors and constraints over time."""
-        from dalembert.plotting import comparison
-
-        return comparison(self.runs)
+    def plot(self) -> Figure:
+        """Energy errors and constraint residuals over time."""
+        return PLOT_RUNS(self)
 
     def caption(self) -> str:
-        """What the columns are."""
+        """The meaning of the columns."""
         sol = self.runs[0]
-        engines = ", ".join(dict.fromkeys(row["engine"] for row in self.rows))
+        engines = ", ".join(dict.fromkeys(str(row["engine"]) for row in self.rows))
         said = [
             f"{sol.system.name}, t = {sol.t[0]:g} .. {sol.t[-1]:g}, step {sol.step:g}.",
-            f"Error at the end: of {_first(sol.system)}, against {self.reference} with a quarter of the step.",
+            f"Error at the end: of {_first(sol.system)}, against {self.reference} with a quarter of the step size.",
         ]
         if "power_balance" in self.rows[0]:
-            said.append("Power balance: its residuals added up, at most.")
+            said.append("Power balance: largest sum of its residuals since the start.")
         elif "energy_error" in self.rows[0]:
             said.append("Energy: largest change from the start.")
         if "velocity" in self.rows[0]:
@@ -211,13 +245,20 @@ class Comparison:
         return f"{self.table()}\n{self.caption()}"
 
 
-def compare(system: Any, methods: Sequence[Any], *, t_end: float, step: float, repeat: int = 3, **options: Any) -> Comparison:
-    """Run several methods on one system and measure errors, invariants and times.
+PLOT_RUNS: Hook[[Comparison], Figure] = Hook("Comparison.plot", "dalembert.plotting")
 
-    The error is that of the final positions against a run of high order with a quarter of the step; momenta are listed where the
-    reference keeps them; times are the best of `repeat` runs where these are short.
+
+@suggesting(options=(*Options.__annotations__, *SINGLE))
+def compare(
+    system: System, methods: str | Sequence[str | Method], *, t_end: float, step: float, repeat: int = 3,
+    **options: Unpack[Options],
+) -> Comparison:  # fmt: skip
+    """Run several methods on one system and measure errors, invariants and run times.
+
+    The error is that of the final positions against a run of high order with a quarter of the step size. Momenta are listed if
+    the reference keeps them. Times are the best of `repeat` runs if these are short.
     """
-    _check(system, options, ("events", "checkpoint"), "several runs are compared")
+    _check(system, options, SINGLE, "several runs are compared")
     number("t_end", t_end)
     number("step", step)
     chosen = [find(m) for m in (methods.split(",") if isinstance(methods, str) else methods)]
@@ -225,21 +266,21 @@ def compare(system: Any, methods: Sequence[Any], *, t_end: float, step: float, r
         raise MethodError("there is nothing to compare: name at least one method")
     for method in chosen:
         method.check(system)
-    name = reference_method(system)
-    equal = {k: v for k, v in options.items() if k != "adaptive"}
+    name, equal = reference_method(system), options.copy()
+    equal.pop("adaptive", None)
     truth = simulate(system, name, t_end=t_end, step=step / 4, **equal)
     kept = _momenta(truth)
     runs, rows = [], []
     for method in chosen:
-        sol = _compiled(system, method, {**options, "t_end": t_end, "step": step})
+        sol = _compiled(system, method, t_end, step, options)
         seconds = [sol.stats["seconds"]]
         while len(seconds) < repeat and sum(seconds) < 0.5:
-            again = _compiled(system, method, {**options, "t_end": t_end, "step": step, "progress": False})
+            again = _compiled(system, method, t_end, step, {**options, "progress": False})
             seconds.append(again.stats["seconds"])
         row = measures(sol)
-        order = "/".join(str(k) for k in dict.fromkeys(method.order_on(system)) if k)
-        row |= {"order": order, "error": float(np.abs(sol.q[-1] - truth.q[-1]).max())}
-        row["engine"] = sol.stats["engine"]
+        row["order"] = "/".join(str(k) for k in dict.fromkeys(method.order_on(system)) if k)
+        row["error"] = float(np.abs(sol.q[-1] - truth.q[-1]).max())
+        row["engine"] = str(sol.stats["engine"])
         row["us_per_step"] = min(seconds) / max(1, sol.stats["steps"]) * 1e6
         for which in kept:
             values = sol.momentum(which)
@@ -249,17 +290,19 @@ def compare(system: Any, methods: Sequence[Any], *, t_end: float, step: float, r
     return Comparison(name, runs, rows)
 
 
-def _compiled(system: Any, method: Any, options: dict[str, Any]) -> Any:
-    """A compiled run, so that times can be compared; in the virtual machine where there is no compiler."""
-    if "compile" in options:
-        return simulate(system, method, **options)
+def _compiled(system: System, method: Method, t_end: float, step: float, options: Options) -> Solution:
+    """A compiled run, so that times can be compared; interpreted if there is no compiler."""
+    chosen: Options = {"compile": True, **options}
     try:
-        return simulate(system, method, compile=True, **options)
+        return simulate(system, method, t_end=t_end, step=step, **chosen)
     except CompilerError:
-        return simulate(system, method, compile=False, **options)
+        if "compile" in options:
+            raise
+        chosen["compile"] = False
+        return simulate(system, method, t_end=t_end, step=step, **chosen)
 
 
-def _momenta(sol: Any) -> list[str]:
+def _momenta(sol: Solution) -> list[str]:
     """The momenta that a run keeps."""
     if sol.system.kind not in ("mechanical", "hamiltonian") or sol.system.dimension not in (2, 3):
         return []
@@ -271,9 +314,9 @@ def _momenta(sol: Any) -> list[str]:
     return out
 
 
-def measures(sol: Any) -> dict[str, Any]:
+def measures(sol: Solution) -> Row:
     """The numbers of a run: energy or power balance, constraints, steps and seconds."""
-    data: dict[str, Any] = {"system": sol.system.name, "method": str(sol.method), "step": sol.step, "t_end": float(sol.t[-1])}
+    data: Row = {"system": sol.system.name, "method": str(sol.method), "step": sol.step, "t_end": float(sol.t[-1])}
     data["steps"], data["seconds"] = sol.stats["steps"], sol.stats["seconds"]
     if sol.system.kind != "dae":
         parts = [sol.energy] if sol.system.kind == "port-hamiltonian" else [sol.energy, sol.kinetic]

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine import checks, consistency, initial
-from dalembert.errors import DalembertError, InconsistentState, MethodError
+from dalembert.errors import DalembertError, InconsistentState, MethodError, suggesting
 from dalembert.methods.base import REGISTER
 from dalembert.systems.base import System
 from dalembert.systems.linear_dae import LinearDAE
@@ -60,6 +60,7 @@ class Diagnosis:
         return "\n".join(lines)
 
 
+@suggesting
 def diagnose(
     system: Any, *, q: Any = None, v: Any = None, p: Any = None, x: Any = None, y: Any = None, z: Any = None, t: float = 0.0,
     parameters: Mapping[str, Any] | None = None,

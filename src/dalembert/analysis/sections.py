@@ -5,18 +5,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dalembert.engine import checks, driver, initial
 from dalembert.engine.events import Event, Watch, hits_of
 from dalembert.engine.machine import Memory
 from dalembert.engine.progress import Bar
-from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError
+from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError, suggesting
+from dalembert.hooks import Hook
 from dalembert.methods.base import find
 from dalembert.simulate import check_call, make_grid, make_rule, prepare, start, whole
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Quantity = tuple[str, int]  # `("q", 0)`: the first coordinate; `("v", 0)` and `("p", 0)`: its rate and momentum
+Where = Callable[[NDArray[np.float64]], NDArray[np.bool_]]  # of `q` with coordinates first: the points that are drawn
 CHUNK = 2048
 PATIENCE = 200_000  # steps without a crossing after which a section counts as never crossed
 
@@ -36,13 +43,15 @@ class Section:
     def __len__(self) -> int:
         return len(self.t)
 
-    def plot(self, x: tuple[str, int] = ("q", 0), y: tuple[str, int] = ("q", 1), ax: Any = None, where: Any = None) -> Any:
-        """Points in the plane of two quantities, `("q", 2)` and `("v", 2)` say, one colour an orbit."""
-        from dalembert.plotting import section
-
-        return section(self, x, y, ax, where)
+    def plot(self, x: Quantity = ("q", 0), y: Quantity = ("q", 1), ax: Axes | None = None, where: Where | None = None) -> Axes:
+        """Points in the plane of two quantities, such as `("q", 2)` and `("v", 2)`, one colour for each orbit."""
+        return PLOT(self, x, y, ax, where)
 
 
+PLOT: Hook[[Section, Quantity, Quantity, Axes | None, Where | None], Axes] = Hook("Section.plot", "dalembert.plotting")
+
+
+@suggesting
 def poincare(
     system: Any,
     section: Callable[..., Any] | Event | int | float,
@@ -123,7 +132,7 @@ def poincare(
             orbits.append(hits_of(system, par, times, *_parts(system, engine.program, states)))
             bar.show((k + 1) * n, time.perf_counter() - begun)
     except (DalembertError, Interrupted) as error:
-        error.section = _join(system, par, orbits, False) if orbits else None  # type: ignore[attr-defined]
+        error.section = _join(system, par, orbits, False) if orbits else None  # type: ignore[union-attr]
         raise
     finally:
         bar.close()

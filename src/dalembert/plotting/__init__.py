@@ -1,7 +1,7 @@
-"""Pictures with matplotlib. Functions take `ax` and return it; nothing is shown unasked.
+"""Figures with matplotlib. Functions take `ax` and return it; none calls `plt.show()`.
 
-Without `ax` a figure is made in the style sheet `dalembert.style`, which `plt.style.use("dalembert.style")` sets for figures of
-one's own. Labels are written for matplotlib's mathematics and for LaTeX (`text.usetex`) alike.
+Without `ax` a figure is made in the style sheet `dalembert.style`; `plt.style.use("dalembert.style")` sets it for other figures.
+Labels are written for matplotlib's mathematics and for LaTeX (`text.usetex`).
 """
 
 from dalembert.plotting.canvas import COLOURS, crowded, envelope, figure_path, finish, magnitude, save, style

@@ -1,66 +1,75 @@
-"""The style of all figures, logarithmic axes, legends, and files."""
+"""Style, logarithmic axes, legends and files of all figures."""
 
 from __future__ import annotations
 
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
+
+from dalembert.solution.files import target, writing
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.figure import Figure
 
 SHEET = "dalembert.style"
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")  # those of the style sheet
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")  # as in the style sheet
 ZERO = 1e-17  # where exact zeros are drawn on a logarithmic axis
-F = TypeVar("F", bound=Callable[..., Any])
+P = ParamSpec("P")
+R = TypeVar("R")
+Array = NDArray[np.float64]
 
 
-def style() -> Any:
-    """A context in which figures get the style sheet."""
+def style() -> AbstractContextManager[None]:
+    """A context in which figures use the style sheet."""
     import matplotlib.pyplot as plt
 
     return plt.style.context(SHEET)
 
 
-def styled(draw: F) -> F:
-    """Draw in the style sheet where no `ax` is given; with one, in the style of its figure."""
+def styled(draw: Callable[P, R]) -> Callable[P, R]:
+    """Draw with the style sheet if no `ax` is given; otherwise in the style of its figure."""
     signature = inspect.signature(draw)
 
     @functools.wraps(draw)
-    def inner(*arguments: Any, **options: Any) -> Any:
+    def inner(*arguments: P.args, **options: P.kwargs) -> R:
         if signature.bind(*arguments, **options).arguments.get("ax") is not None:
             return draw(*arguments, **options)
         with style():
             return draw(*arguments, **options)
 
-    return inner  # type: ignore[return-value]
+    return inner
 
 
-def axes(ax: Any, projection: str | None = None) -> Any:
+def axes(ax: Axes | None, projection: str | None = None) -> Axes:
+    """The given axes, or those of a new figure."""
     import matplotlib.pyplot as plt
 
     return plt.figure().add_subplot(projection=projection) if ax is None else ax
 
 
-def figure_path(path: Any) -> Any:
-    """A path that a figure can be written to."""
+def figure_path(path: str | Path) -> Path:
+    """The path of a figure, checked."""
     from matplotlib.backend_bases import FigureCanvasBase
-
-    from dalembert.solution.files import target
 
     return target(path, "a figure", tuple(f".{kind}" for kind in ("png", "pdf", "svg", *sorted(FigureCanvasBase.filetypes))))
 
 
-def save(figure: Any, path: Any, **options: Any) -> None:
-    """Write a figure, wholly or not at all."""
-    from dalembert.solution.files import writing
-
-    with writing(path) as temporary:
-        figure.savefig(temporary, **options)
+def save(figure: Figure, path: str | Path, dpi: float | None = None) -> None:
+    """Write a figure; an incomplete file is never left behind."""
+    with writing(Path(path)) as temporary:
+        figure.savefig(temporary, dpi="figure" if dpi is None else dpi)
 
 
-def finish(ax: Any, x: str, y: str, title: str) -> Any:
-    """Labels and title, and logarithmic axes as one would print them."""
+def finish(ax: Axes, x: str, y: str, title: str) -> Axes:
+    """Set labels and title, and the ticks of logarithmic axes."""
     ax.set(xlabel=x, ylabel=y)
     ax.set_title(title, loc="left")
     for axis in (ax.xaxis, ax.yaxis):
@@ -69,8 +78,8 @@ def finish(ax: Any, x: str, y: str, title: str) -> Any:
     return ax
 
 
-def _decades(ax: Any, axis: Any) -> None:
-    """At least two decades on a logarithmic axis that spans less, and no labels between decades."""
+def _decades(ax: Axes, axis: Axis) -> None:
+    """Show at least two decades on a logarithmic y-axis, and no labels between decades."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     which = "x" if axis is ax.xaxis else "y"
@@ -81,12 +90,12 @@ def _decades(ax: Any, axis: Any) -> None:
         high = low + 2
     if high - low >= 1:
         axis.set_minor_formatter(NullFormatter())
-    elif which == "x":  # within a decade: two and five are enough
+    elif which == "x":  # within a decade, label 2 and 5 only
         axis.set_minor_locator(LogLocator(subs=(2.0, 5.0)))
 
 
-def legend(ax: Any, columns: int) -> None:
-    """A legend above the axes, at the right, where it hides no curve; inside, where the figure is of another style."""
+def legend(ax: Axes, columns: int) -> None:
+    """A legend above the axes at the right; inside them if the figure has another style."""
     import matplotlib as mpl
 
     count = len(ax.get_legend_handles_labels()[0])
@@ -96,8 +105,8 @@ def legend(ax: Any, columns: int) -> None:
         ax.legend(ncols=min(columns, count), fontsize="small")
 
 
-def crowded(ax: Any) -> None:
-    """A legend inside the axes where it is short, below them where it is long."""
+def crowded(ax: Axes) -> None:
+    """A legend inside the axes if it is short, below them if it is long."""
     from matplotlib.transforms import ScaledTranslation
 
     count = len(ax.get_legend_handles_labels()[0])
@@ -109,9 +118,9 @@ def crowded(ax: Any) -> None:
         ax.legend(fontsize="x-small")
 
 
-def thin(n: int, most: int = 4000) -> Any:
-    """Rows to draw: a line of a million points looks no better than one of a few thousand."""
-    return slice(None) if n <= most else np.unique(np.linspace(0, n - 1, most).astype(int))
+def thin(n: int, most: int = 4000) -> NDArray[np.intp]:
+    """At most `most` of `n` rows, evenly spaced: more points than that cannot be told apart."""
+    return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
 
 
 def dashes(k: int) -> str:
@@ -119,7 +128,7 @@ def dashes(k: int) -> str:
     return ("-", "--", ":", "-.")[k // len(COLOURS) % 4]
 
 
-def envelope(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def envelope(t: Array, values: Array) -> tuple[Array, Array]:
     """|values| for a logarithmic axis: the largest in each of some 500 intervals; zeros are drawn at `ZERO`."""
     values = np.maximum(np.abs(values), ZERO)
     bins = max(1, len(t) // 500)
@@ -129,7 +138,7 @@ def envelope(t: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]
     return t, values
 
 
-def magnitude(ax: Any, t: np.ndarray, values: np.ndarray, label: str) -> None:
+def magnitude(ax: Axes, t: Array, values: Array, label: str) -> None:
     """The envelope of |values| on a logarithmic axis."""
     t, sizes = envelope(t, values)
     first = not any((np.asarray(line.get_ydata()) <= ZERO).mean() > 0.5 for line in ax.lines)

@@ -1,10 +1,10 @@
-"""Words and symbols on axes: names as mathematics, units, and nothing that a name could break."""
+"""Labels of axes: names as mathematics, units, and special characters escaped."""
 
 from __future__ import annotations
 
 import re
-from typing import Any
 
+from dalembert.solution import Solution
 from dalembert.systems.picture import particles
 
 GREEK = re.compile(
@@ -46,7 +46,7 @@ def _typesets(formula: str) -> bool:
 
 
 def text(words: str, most: int = MOST) -> str:
-    """A name in running text: no longer than a label may be, and nothing in it is taken for mathematics or LaTeX."""
+    """A name as text: shortened to `most` characters, with the special characters of mathematics and LaTeX escaped."""
     import matplotlib as mpl
 
     words = words if len(words) <= most else words[: most - 3] + "..."
@@ -57,25 +57,26 @@ def text(words: str, most: int = MOST) -> str:
     return words
 
 
-def labelled(sol: Any, text: str, unit: str) -> str:
-    """An axis label with its unit, where the system states one."""
-    picture = getattr(sol.system, "picture", None)
+def labelled(sol: Solution, text: str, unit: str) -> str:
+    """An axis label with its unit, if the system states one."""
+    picture = sol.system.picture
     known = picture.units.get(unit) if picture is not None else None
     return f"{text} ({known})" if known else text
 
 
-def coordinate(sol: Any, i: int) -> str:
-    """A coordinate with its unit: its own, or that of lengths where it is one of a point."""
+def coordinate(sol: Solution, i: int) -> str:
+    """A coordinate with its unit: its own, or that of lengths if it belongs to a point."""
     name, picture = sol.system.coordinates[i], sol.system.picture
     known = picture is not None and name in picture.units
     of_point = any(i in group for group in particles(sol.system)) if not known else False
     return labelled(sol, symbol(name), "length" if of_point else name)
 
 
-def time_label(sol: Any) -> str:
+def time_label(sol: Solution) -> str:
     return labelled(sol, "time $t$", "time")
 
 
-def titled(sol: Any) -> str:
+def titled(sol: Solution) -> str:
+    """System, method and step size."""
     steps = f"step {sol.step:g}" if "rejected" not in sol.stats else "adaptive steps"
     return text(f"{sol.system.name}, {sol.method}, {steps}", 100)

@@ -1,24 +1,28 @@
-"""Where a system goes: its picture at rest, and moving."""
+"""Drawing and animating the motion."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dalembert.errors import MethodError
-from dalembert.plotting.canvas import COLOURS, axes, crowded, finish, legend, styled, thin
+from dalembert.plotting.canvas import COLOURS, Array, axes, crowded, finish, legend, styled, thin
 from dalembert.plotting.labels import coordinate, labelled, time_label
+from dalembert.solution import Solution
 from dalembert.systems import Picture
 
 if TYPE_CHECKING:
-    from dalembert.solution import Solution
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import FigureBase
+    from mpl_toolkits.mplot3d import Axes3D
 
 
 @styled
-def motion(sol: Solution, ax: Any = None) -> Any:
-    """Where the system goes: trails and first and last position of its picture, or coordinates over time."""
+def motion(sol: Solution, ax: Axes | None = None) -> Axes:
+    """Trails and the first and last position of the picture of a system; coordinates over time if it has no picture."""
     if not sol.system.drawn:
         return coordinates(sol, ax)
     rows = thin(len(sol.t))
@@ -26,45 +30,49 @@ def motion(sol: Solution, ax: Any = None) -> Any:
     space = points.shape[2] == 3
     ax = axes(ax, "3d" if space else None)
     if space and ax.name != "3d":
-        raise MethodError("this picture needs axes in space: plt.figure().add_subplot(projection='3d')")
+        raise MethodError("this picture needs three-dimensional axes: plt.figure().add_subplot(projection='3d')")
     picture = sol.system.picture or Picture()
     for k, i in enumerate(picture.trails):
         ax.plot(*points[:, i].T, color=COLOURS[k % len(COLOURS)], lw=0.7, alpha=0.6)
     for when, alpha in ((0, 0.25), (-1, 1.0)):
-        instant(ax, points[when], picture.parts(), alpha)
+        instant(ax, points[when], picture, alpha)
     axis = [labelled(sol, f"${a}$", "length") for a in "xyz"]
     start, end = f"{sol.t[0]:g}", f"{sol.t[-1]:g}"
     if space:
-        ax.set_zlabel(axis[2])
-        spread = np.ptp(points.reshape(-1, 3), axis=0)
-        ax.set_box_aspect(np.maximum(spread, 0.3 * spread.max() + 1e-12))
-        ax.tick_params(labelsize="x-small", pad=0)
-        for which in (ax.xaxis, ax.yaxis, ax.zaxis):
-            which.set_major_locator(_few())
+        _box(ax, points, axis[2])
     else:
         ax.set_aspect("equal", adjustable="datalim")
     return finish(ax, axis[0], axis[1], f"motion, $t = {start}$ (faint) and ${end}$")
 
 
-def _few() -> Any:
+def _box(ax: Axes3D, points: Array, label: str) -> None:
+    """Proportions, ticks and the third label of axes in space."""
     from matplotlib.ticker import MaxNLocator
 
-    return MaxNLocator(5)
+    ax.set_zlabel(label)
+    spread = np.ptp(points.reshape(-1, 3), axis=0)
+    ax.set_box_aspect(np.maximum(spread, 0.3 * spread.max() + 1e-12))
+    ax.tick_params(labelsize="x-small", pad=0)
+    for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
+        axis.set_major_locator(MaxNLocator(5))
 
 
-def _body(ax: Any, ring: np.ndarray, alpha: float) -> Any:
-    look = {"facecolor": (0.55, 0.55, 0.55, 0.45 * alpha), "edgecolor": (0.2, 0.2, 0.2, 0.9 * alpha), "linewidth": 0.9}
+def _body(ax: Axes, ring: Array, alpha: float) -> Artist:
+    """A filled polygon."""
+    face, edge = (0.55, 0.55, 0.55, 0.45 * alpha), (0.2, 0.2, 0.2, 0.9 * alpha)
     if ring.shape[1] == 2:
         from matplotlib.patches import Polygon
 
-        return ax.add_patch(Polygon(ring, closed=True, **look))
+        return ax.add_patch(Polygon(ring, closed=True, facecolor=face, edgecolor=edge, linewidth=0.9))
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    return ax.add_collection3d(Poly3DCollection([ring], **look))
+    space: Axes3D = ax
+    drawn: Artist = space.add_collection3d(Poly3DCollection([ring], facecolor=face, edgecolor=edge, linewidth=0.9))
+    return drawn
 
 
-def frames(figure: Any, points: np.ndarray, parts: Any) -> tuple[Any, Callable[[int], list[Any]]]:
-    """Axes that hold a whole motion, and a function that makes the artists of one instant: trails, bodies, links, masses."""
+def frames(figure: FigureBase, points: Array, picture: Picture) -> tuple[Axes, Callable[[int], list[Artist]]]:
+    """Axes that hold a whole motion, and a function that draws one frame: trails, bodies, links, masses."""
     space = points.shape[2] == 3
     ax = figure.add_subplot(projection="3d" if space else None)
     every = points.reshape(-1, points.shape[2])
@@ -72,32 +80,32 @@ def frames(figure: Any, points: np.ndarray, parts: Any) -> tuple[Any, Callable[[
     for which, m in zip("xyz", middle, strict=False):
         getattr(ax, f"set_{which}lim")(m - half, m + half)
     ax.set_aspect("equal")
-    drawn: list[Any] = []
+    drawn: list[Artist] = []
 
-    def draw(f: int) -> list[Any]:
+    def draw(f: int) -> list[Artist]:
         for artist in drawn:
             artist.remove()
         drawn.clear()
-        for k, i in enumerate(parts["trails"]):
+        for k, i in enumerate(picture.trails):
             drawn.extend(ax.plot(*points[: f + 1, i].T, color=COLOURS[k % len(COLOURS)], lw=0.8, alpha=0.6))
-        drawn.extend(instant(ax, points[f], parts, 1.0))
+        drawn.extend(instant(ax, points[f], picture, 1.0))
         return drawn
 
     return ax, draw
 
 
-def instant(ax: Any, points: np.ndarray, parts: Any, alpha: float) -> list[Any]:
-    """Bodies, links and masses at one time."""
-    out = [_body(ax, points[list(ring)], alpha) for ring in parts["bodies"]]
-    for link in parts["links"]:
+def instant(ax: Axes, points: Array, picture: Picture, alpha: float) -> list[Artist]:
+    """Draw bodies, links and masses at one time."""
+    out = [_body(ax, points[list(ring)], alpha) for ring in picture.bodies]
+    for link in picture.links:
         out += ax.plot(*points[list(link)].T, color="0.25", lw=1.6, alpha=alpha, solid_capstyle="round")
-    out += ax.plot(*points[list(parts["masses"])].T, ls="", marker="o", ms=5.5, color="0.15", mew=0, alpha=alpha)
+    out += ax.plot(*points[list(picture.masses)].T, ls="", marker="o", ms=5.5, color="0.15", mew=0, alpha=alpha)
     return out
 
 
 @styled
-def coordinates(sol: Solution, ax: Any = None, most: int = 8) -> Any:
-    """The first coordinates over time."""
+def coordinates(sol: Solution, ax: Axes | None = None, most: int = 8) -> Axes:
+    """The first `most` coordinates over time."""
     ax, rows = axes(ax), thin(len(sol.t))
     for i in range(min(most, sol.system.n)):
         ax.plot(sol.t[rows], sol.q[rows, i], label=coordinate(sol, i))

@@ -1,24 +1,28 @@
-"""What a run kept: coordinates, energies, constraints, multipliers, steps, and all at a glance."""
+"""One run: energies, constraints, inputs, multipliers, step sizes, and an overview."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from dalembert.errors import MethodError
-from dalembert.plotting.canvas import axes, finish, legend, magnitude, style, styled, thin
+from dalembert.plotting.canvas import Array, axes, figure_path, finish, legend, magnitude, save, style, styled, thin
 from dalembert.plotting.labels import coordinate, labelled, symbol, text, time_label, titled
 from dalembert.plotting.moving import motion
+from dalembert.solution import Solution
 
 if TYPE_CHECKING:
-    from dalembert.solution import Solution
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 LEVELS = {"position": r"$\|g\|_\infty$", "velocity": r"$\|G v\|_\infty$", "acceleration": r"$\|(G v)'\|_\infty$"}
 
 
 @styled
-def energy(sol: Solution, ax: Any = None) -> Any:
+def energy(sol: Solution, ax: Axes | None = None) -> Axes:
     """Kinetic, potential and total energy over time."""
     ax, rows = axes(ax), thin(len(sol.t))
     parts: tuple[tuple[str, str], ...] = (("kinetic", "kinetic"), ("potential", "potential"), ("energy", "total"))
@@ -30,8 +34,8 @@ def energy(sol: Solution, ax: Any = None) -> Any:
 
 
 @styled
-def ledger(sol: Solution, ax: Any = None) -> Any:
-    """The energy ledger over time: stored, dissipated, and supplied at each port, added up from the start."""
+def ledger(sol: Solution, ax: Axes | None = None) -> Axes:
+    """The energy ledger over time: stored, dissipated, and supplied at each port, since the start."""
     ax, book = axes(ax), sol.ledger()
     ports = [key for key in book if key.startswith("port ")] or ["supplied"]
     rows = thin(len(sol.t) - 1)
@@ -43,7 +47,7 @@ def ledger(sol: Solution, ax: Any = None) -> Any:
 
 
 @styled
-def energy_error(sol: Solution, ax: Any = None) -> Any:
+def energy_error(sol: Solution, ax: Axes | None = None) -> Axes:
     """Error of the energy, or of the power balance of a driven or damped system, on a logarithmic scale."""
     ax = axes(ax)
     values, title, label = balance(sol)
@@ -51,14 +55,15 @@ def energy_error(sol: Solution, ax: Any = None) -> Any:
     return finish(ax, time_label(sol), labelled(sol, label, "energy"), title)
 
 
-def balance(sol: Solution) -> tuple[np.ndarray, str, str]:
+def balance(sol: Solution) -> tuple[Array, str, str]:
+    """The error of the energy, or of the power balance if energy comes in or goes out; a title and a label."""
     if sol.driven:
         return np.cumsum(sol.power_balance), "power balance, residuals added up", "|sum|"
     return sol.energy[1:] - sol.energy[0], "error of the energy", "$|H - H_0|$"
 
 
 @styled
-def constraints(sol: Solution, ax: Any = None, levels: tuple[str, ...] = ("position", "velocity")) -> Any:
+def constraints(sol: Solution, ax: Axes | None = None, levels: tuple[str, ...] = ("position", "velocity")) -> Axes:
     """Largest residual of the constraints at each level, on a logarithmic scale."""
     ax, drawn = axes(ax), 0
     for level in levels:
@@ -74,12 +79,12 @@ def constraints(sol: Solution, ax: Any = None, levels: tuple[str, ...] = ("posit
     return ax
 
 
-def _nothing(ax: Any, why: str) -> None:
+def _nothing(ax: Axes, why: str) -> None:
     ax.text(0.5, 0.5, why, transform=ax.transAxes, ha="center", va="center", color="0.5")
 
 
 @styled
-def inputs(sol: Solution, ax: Any = None) -> Any:
+def inputs(sol: Solution, ax: Axes | None = None) -> Axes:
     """The inputs over time."""
     ax, rows = axes(ax), thin(len(sol.t))
     names = list(getattr(sol.system, "ports", ())) or [f"u{k + 1}" for k in range(sol.system.nu)]
@@ -93,7 +98,7 @@ def inputs(sol: Solution, ax: Any = None) -> Any:
 
 
 @styled
-def phase(sol: Solution, i: int = 0, ax: Any = None) -> Any:
+def phase(sol: Solution, i: int = 0, ax: Axes | None = None) -> Axes:
     """Phase portrait of one coordinate: momentum over position."""
     if not 0 <= i < sol.system.n:
         raise MethodError(f"there is no coordinate {i}: {sol.system.name!r} has {sol.system.n}, counted from 0")
@@ -103,8 +108,8 @@ def phase(sol: Solution, i: int = 0, ax: Any = None) -> Any:
 
 
 @styled
-def multipliers(sol: Solution, ax: Any = None) -> Any:
-    """Multipliers over the times at which they live."""
+def multipliers(sol: Solution, ax: Axes | None = None) -> Axes:
+    """Multipliers at the times `t_lam`."""
     ax, rows = axes(ax), thin(len(sol.t_lam))
     if sol.system.kind == "port-hamiltonian" or not sol.lam.shape[1]:
         _nothing(ax, "no multipliers")
@@ -118,23 +123,23 @@ def multipliers(sol: Solution, ax: Any = None) -> Any:
 
 
 @styled
-def steps(sol: Solution, ax: Any = None) -> Any:
-    """Step sizes of a run, and how often a step was refused; the last two, cut to end at `t_end`, are left out."""
+def steps(sol: Solution, ax: Axes | None = None) -> Axes:
+    """Step sizes of a run, and the number of rejected steps. The last two steps, shortened to end at `t_end`, are left out."""
     ax, h = axes(ax), np.diff(sol.t)
     h = h[:-2] if len(h) > 4 else h
     rows = thin(len(h))
     ax.semilogy(sol.t[1 : 1 + len(h)][rows], h[rows], lw=0.9, marker="." if len(h) < 3 else "")
-    refused = sol.stats.get("rejected")
-    count = f"{sol.stats['steps']} steps" + (f", {refused} refused" if refused is not None else "")
+    rejected = sol.stats.get("rejected")
+    count = f"{sol.stats['steps']} steps" + (f", {rejected} rejected" if rejected is not None else "")
     return finish(ax, time_label(sol), labelled(sol, "step $h$", "time"), count)
 
 
-def overview(sol: Solution) -> Any:
-    """Motion, energy, its error, and constraints in one figure; the title says method and step."""
+def overview(sol: Solution) -> Figure:
+    """Motion, energy, its error, and constraints in one figure; the title states method and step size."""
     import matplotlib.pyplot as plt
 
     kind = sol.system.kind
-    right: list[Any] = [energy, energy_error]
+    right: list[Callable[[Solution, Axes], Axes]] = [energy, energy_error]
     if kind in ("dae", "port-hamiltonian"):
         right = [constraints] if kind == "dae" else [ledger, energy_error]
     if kind in ("mechanical", "hamiltonian") and sol.system.m:
@@ -147,6 +152,15 @@ def overview(sol: Solution) -> Any:
         for i, draw in enumerate(right):
             draw(sol, figure.add_subplot(grid[i, 1]))
         figure.suptitle(titled(sol))
-        if space:  # labels of the axes in space reach out of their box
+        if space:  # labels of three-dimensional axes need space
             figure.set_layout_engine("constrained", wspace=0.12)
+    return figure
+
+
+def plot(sol: Solution, path: str | Path | None = None, dpi: float | None = None) -> Figure:
+    """The overview of a run, written to `path` if one is given: what `sol.plot()` does."""
+    checked = None if path is None else figure_path(path)
+    figure = overview(sol)
+    if checked is not None:
+        save(figure, checked, dpi)
     return figure

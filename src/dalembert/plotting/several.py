@@ -1,22 +1,37 @@
-"""Several runs beside each other: sections, comparisons, convergence, work and precision."""
+"""Several runs: sections, comparisons, convergence, work and precision."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dalembert.analysis import comparison as comparisons
+from dalembert.analysis import sections
+from dalembert.analysis.comparison import Comparison, Convergence
+from dalembert.analysis.sections import Quantity, Section, Where
 from dalembert.errors import MethodError
 from dalembert.plotting.canvas import axes, crowded, dashes, finish, magnitude, style, styled
 from dalembert.plotting.labels import labelled, symbol, text, time_label
 from dalembert.plotting.runs import LEVELS, balance
+from dalembert.solution import Solution
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Curves = Mapping[str, tuple[ArrayLike, ArrayLike]]
 
 
 @styled
-def section(points: Any, x: tuple[str, int] = ("q", 0), y: tuple[str, int] = ("q", 1), ax: Any = None, where: Any = None) -> Any:
-    """A Poincare section in the plane of two quantities, `("q", 2)` and `("v", 2)` say, one colour an orbit.
+def section(
+    points: Section, x: Quantity = ("q", 0), y: Quantity = ("q", 1), ax: Axes | None = None, where: Where | None = None
+) -> Axes:
+    """A Poincare section in the plane of two quantities, such as `("q", 2)` and `("v", 2)`, one colour for each orbit.
 
-    `where` is a function of `q` with coordinates first that says which points to draw.
+    `where` is a function of `q`, coordinates first, that selects the points to draw.
     """
     ax = axes(ax)
     several = points.q.ndim == 3
@@ -26,7 +41,7 @@ def section(points: Any, x: tuple[str, int] = ("q", 0), y: tuple[str, int] = ("q
         ax.plot(data[x[0]][k, :, x[1]][keep], data[y[0]][k, :, y[1]][keep], ".", ms=2, mew=0, rasterized=True)
     ax.set_aspect("equal")
     across, up = (_quantity(points.coordinates, *which) for which in (x, y))
-    return finish(ax, across, up, f"section, {data['q'].shape[1]} points an orbit")
+    return finish(ax, across, up, f"section, {data['q'].shape[1]} points per orbit")
 
 
 def _quantity(names: tuple[str, ...], kind: str, i: int) -> str:
@@ -37,11 +52,11 @@ def _quantity(names: tuple[str, ...], kind: str, i: int) -> str:
     return {"q": f"${inner}$", "v": rf"$\dot{{{inner}}}$" if "_" not in inner else f"${inner}'$", "p": f"$p_{{{inner}}}$"}[kind]
 
 
-def comparison(runs: Any) -> Any:
-    """Energy errors and constraints of several runs of one system, or of a `Comparison`, side by side: a whole figure."""
+def comparison(runs: Comparison | Sequence[Solution]) -> Figure:
+    """Energy errors and constraint residuals of several runs of one system, or of a `Comparison`, in one figure."""
     import matplotlib.pyplot as plt
 
-    runs = list(getattr(runs, "runs", runs))
+    runs = runs.runs if isinstance(runs, Comparison) else list(runs)
     if not runs:
         raise MethodError("there is nothing to compare: give at least one solution")
     first = runs[0]
@@ -67,9 +82,9 @@ def comparison(runs: Any) -> Any:
 
 
 @styled
-def convergence(curves: Any, ax: Any = None) -> Any:
-    """Errors over steps, slopes in the legend: `{name: (steps, errors)}`, or what `da.convergence(...)` returns."""
-    if hasattr(curves, "curves"):
+def convergence(curves: Convergence | Curves, ax: Axes | None = None) -> Axes:
+    """Errors over steps, with slopes in the legend: of `{name: (steps, errors)}`, or of what `da.convergence(...)` returns."""
+    if isinstance(curves, Convergence):
         curves = curves.curves()
     ax = axes(ax)
     for name, (h, e) in curves.items():
@@ -82,11 +97,16 @@ def convergence(curves: Any, ax: Any = None) -> Any:
 
 
 @styled
-def work_precision(curves: Any, ax: Any = None) -> Any:
-    """Error over seconds of run time on logarithmic axes, one curve a method; `{name: (seconds, errors)}`."""
+def work_precision(curves: Curves, ax: Axes | None = None) -> Axes:
+    """Errors over run time on logarithmic axes, one curve for each method: `{name: (seconds, errors)}`."""
     ax = axes(ax)
     for name, (seconds, errors) in curves.items():
         ax.loglog(seconds, errors, "o-", ms=3.5, label=text(name))
     finish(ax, "run time (s)", "error", "work and precision")
     crowded(ax)
     return ax
+
+
+comparisons.PLOT.set(convergence)
+comparisons.PLOT_RUNS.set(comparison)
+sections.PLOT.set(section)

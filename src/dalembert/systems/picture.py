@@ -1,19 +1,34 @@
-"""How a system is shown: points, links, bodies and trails, units for the axes, and a sensible default."""
+"""How a system is drawn: points, links, bodies and trails, units for the axes, and a default picture."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, TypedDict
 
 import casadi as ca
 import numpy as np
+from casadi import SX
 
 from dalembert.errors import ModelError
 
+if TYPE_CHECKING:
+    from dalembert.systems.base import System
+
 SI = {"time": "s", "length": "m", "energy": "J"}  # units of a picture
-MOST = 60  # points that are drawn unasked
+MOST = 60  # points drawn by default
+Group = list[int]  # indices of the coordinates of one point
+
+
+class Parts(TypedDict, total=False):
+    """A picture without its points, as plain data."""
+
+    links: tuple[tuple[int, ...], ...]
+    masses: tuple[int, ...]
+    trails: tuple[int, ...]
+    bodies: tuple[tuple[int, ...], ...]
+    units: dict[str, str]
 
 
 @dataclass(frozen=True)
@@ -23,22 +38,22 @@ class Picture:
     Parameters
     ----------
     points
-        Returns one row of 2 or 3 coordinates for each point. Where nothing is said, the particles of the system: by its
-        `dimension`, or coordinates called `x, y` or `x1, y1, z1` or `x_A, y_A`; points that a constraint holds at a distance from
-        each other, or from a pivot, are linked.
+        Returns one row of 2 or 3 coordinates for each point. By default the particles of the system, found by its `dimension`
+        or by coordinates called `x, y` or `x1, y1, z1` or `x_A, y_A`. Points that a constraint keeps at a distance from each
+        other, or from a pivot, are linked.
     links
         Pairs of points, drawn as rods.
     masses
         Points drawn as dots.
     trails
-        Points that leave a trace.
+        Points whose path is drawn.
     bodies
-        Rings of three points or more, drawn as filled shapes.
+        Polygons of three points or more, drawn as filled shapes.
     units
-        For axes: `{"time": "s", "length": "m", "energy": "J"}`, and the name of any coordinate.
+        Of the axes: `{"time": "s", "length": "m", "energy": "J"}`, and by the name of any coordinate.
     """
 
-    points: Any = None
+    points: Callable[..., object] | None = None
     links: Iterable[Iterable[int]] = ()
     masses: Iterable[int] = ()
     trails: Iterable[int] = ()
@@ -54,19 +69,22 @@ class Picture:
             object.__setattr__(self, "units", {str(k): str(v) for k, v in dict(self.units).items()})
         except (TypeError, ValueError) as error:
             raise ModelError(
-                "in a picture, links are pairs of numbers, bodies rings of them, masses and trails numbers of points, "
-                f"and units a dictionary: {error}"
+                "in a picture, links are pairs of point numbers, bodies are lists of them, masses and trails are point numbers, "
+                f"and units is a dictionary: {error}"
             ) from error
         if any(len(tuple(link)) != 2 for link in self.links) or any(len(tuple(ring)) < 3 for ring in self.bodies):
             raise ModelError("in a picture, links have two points each and bodies at least three")
 
-    def parts(self) -> dict[str, Any]:
+    def parts(self) -> Parts:
         """All but the points, to be written to a file."""
-        return {k: getattr(self, k) for k in ("links", "masses", "trails", "bodies", "units")}
+        return {
+            "links": tuple(tuple(link) for link in self.links), "masses": tuple(self.masses), "trails": tuple(self.trails),
+            "bodies": tuple(tuple(ring) for ring in self.bodies), "units": dict(self.units),
+        }  # fmt: skip
 
 
-def attach(system: Any, picture: Picture | None) -> None:
-    """Give a system its picture, or the default one."""
+def attach(system: System, picture: Picture | None) -> None:
+    """Set the picture of a system, or the default one."""
     if picture is not None and not isinstance(picture, Picture):
         raise ModelError(f"picture must be a da.Picture(points=..., links=...), not {type(picture).__name__}")
     if picture is None or picture.points is None:
@@ -80,8 +98,8 @@ def attach(system: Any, picture: Picture | None) -> None:
     system._define("points", points)
 
 
-def inherit(system: Any, other: Any) -> None:
-    """The picture of another system, whose coordinates are the first ones of this one."""
+def inherit(system: System, other: System) -> None:
+    """Copy the picture of another system, whose coordinates are the first ones of this one."""
     system.picture = other.picture
     if "points" in other._functions:
         f = other._functions["points"]
@@ -98,7 +116,7 @@ def _check(picture: Picture, rows: int) -> None:
         )
 
 
-def particles(system: Any) -> list[list[int]]:
+def particles(system: System) -> list[Group]:
     """Coordinates that are points of the plane or of space: by `dimension`, or by names `x, y(, z)` with one ending."""
     if system.dimension in (2, 3):
         d = system.dimension
@@ -110,7 +128,7 @@ def particles(system: Any) -> list[list[int]]:
     return groups if len({len(g) for g in groups}) == 1 else []
 
 
-def _default(system: Any, wished: Picture) -> Picture | None:
+def _default(system: System, wished: Picture) -> Picture | None:
     groups = particles(system)
     if not groups or len(groups) > MOST:
         return wished if wished.units else None
@@ -121,21 +139,22 @@ def _default(system: Any, wished: Picture) -> Picture | None:
         points = ca.vertcat(points, place)
         links.append((i, count + k))
     system._define("points", points)
-    chosen = {"links": links, "masses": range(count), "trails": range(count) if count <= 6 else ()}
-    given = {k: v for k, v in wished.parts().items() if v}
-    picture = Picture(None, **{**chosen, **given})  # type: ignore[arg-type]
+    trails = range(count) if count <= 6 else ()
+    picture = Picture(
+        None, wished.links or links, wished.masses or range(count), wished.trails or trails, wished.bodies, wished.units
+    )
     _check(picture, points.shape[0])
     return picture
 
 
-def _rods(system: Any, groups: list[list[int]]) -> tuple[list[tuple[int, int]], list[tuple[int, Any]]]:
-    """Pairs of points held at a distance from each other, and points held at a distance from a pivot, with its place.
+def _rods(system: System, groups: list[Group]) -> tuple[list[tuple[int, int]], list[tuple[int, SX]]]:
+    """Pairs of points at a constrained distance, and points at a constrained distance from a pivot, with its place.
 
     A constraint on the distance of `a` and `b` has the gradient `k (a - b)` by `a` and `-k (a - b)` by `b`; one on the
-    distance from a pivot `c` has `k (a - c)`, where `c` may depend on time and parameters. Tried at random values of everything.
+    distance from a pivot `c` has `k (a - c)`, where `c` may depend on time and parameters. This is tested at random values.
     """
     links: list[tuple[int, int]] = []
-    pivots: list[tuple[int, Any]] = []
+    pivots: list[tuple[int, SX]] = []
     if not system.mh:
         return links, pivots
     G = system.role("normal")
@@ -159,12 +178,12 @@ def _rods(system: Any, groups: list[list[int]]) -> tuple[list[tuple[int, int]], 
     return links, pivots
 
 
-def _origin(system: Any, gradient: Any, a: list[int]) -> Any:
+def _origin(system: System, gradient: SX, a: Group) -> SX | None:
     return ca.SX.zeros(1, len(a))
 
 
-def _meeting(system: Any, gradient: Any, a: list[int]) -> Any:
-    """Where the lines along a gradient meet: the pivot of any function of the distance, if it stays where it is."""
+def _meeting(system: System, gradient: SX, a: Group) -> SX | None:
+    """The point where the lines along a gradient meet: the pivot of any function of the distance, if it does not move."""
     f = ca.Function("f", [system.q, system.t, system.par], [ca.densify(gradient)])
     rng = np.random.default_rng(2)
     rows, goal = [], []
@@ -173,15 +192,15 @@ def _meeting(system: Any, gradient: Any, a: list[int]) -> Any:
         size = float(np.linalg.norm(g))
         if not (np.isfinite(size) and size > 0):
             return None
-        across = np.eye(len(a)) - np.outer(g, g) / size**2  # takes out what lies along the line
+        across = np.eye(len(a)) - np.outer(g, g) / size**2  # removes the part along the line
         rows.append(across)
         goal.append(across @ q[a])
     place, *_ = np.linalg.lstsq(np.vstack(rows), np.concatenate(goal), rcond=1e-10)
     return ca.SX(ca.DM(place)).T
 
 
-def _centre(system: Any, gradient: Any, a: list[int]) -> Any:
-    """Where a gradient that is linear in the place vanishes."""
+def _centre(system: System, gradient: SX, a: Group) -> SX | None:
+    """The point where a gradient that is linear in the position vanishes."""
     slope = ca.jacobian(gradient, system.q)[:, a]
     if ca.depends_on(slope, system.q) or slope[0, 0].is_zero():
         return None
@@ -189,8 +208,8 @@ def _centre(system: Any, gradient: Any, a: list[int]) -> Any:
     return ca.densify(-at / slope[0, 0]).T
 
 
-def _along(system: Any, pairs: list[tuple[Any, Any]]) -> bool:
-    """Whether gradients have the directions of differences, all with one factor, at a few random values."""
+def _along(system: System, pairs: list[tuple[SX, SX]]) -> bool:
+    """Whether gradients are parallel to differences, all with one factor, at a few random values."""
     gradient, apart = ca.vertcat(*(g for g, _ in pairs)), ca.vertcat(*(d for _, d in pairs))
     f = ca.Function("f", [system.q, system.t, system.par], [ca.densify(gradient), ca.densify(apart)])
     rng = np.random.default_rng(1)
