@@ -146,7 +146,7 @@ def _checked(function: Callable[P, R], options: Iterable[str]) -> Callable[P, R]
     parameters = inspect.signature(function).parameters.values()
     by_name = [p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
     of_class = function.__name__ == "__init__"
-    known = dict.fromkeys([*by_name[of_class:], *options])  # without self
+    known = dict.fromkeys(name for name in (*by_name, *options) if name != "self")
     if not options and any(p.kind is p.VAR_KEYWORD for p in parameters):
         raise TypeError(f"{function.__qualname__} takes any keyword: say which by suggesting(options=...)")
 

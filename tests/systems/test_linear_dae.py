@@ -111,7 +111,7 @@ def test_bad_input():
     with pytest.raises(da.ModelError, match="2 entries"):
         da.LinearDAE(np.eye(2), np.eye(2), lambda t: [t])
     dae = da.LinearDAE([[1, 0], [0, 0]], [[0, 1], [1, -1]])
-    with pytest.raises(da.InconsistentState, match="off the constraints"):
+    with pytest.raises(da.InconsistentState, match="violates the constraints"):
         dae.exact([1.0, 0.0], [1.0])
     with pytest.raises(da.InconsistentState, match="2 finite numbers"):
         dae.consistent([1.0])

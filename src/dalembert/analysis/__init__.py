@@ -1,5 +1,6 @@
-"""What to ask of a motion: sections, trends, reversibility, growth of errors; and of a method: orders, comparisons."""
+"""Analysis of a motion (sections, trends, reversibility, growth of errors) and of methods (orders, comparisons, diagnosis)."""
 
+from dalembert.analysis import linear
 from dalembert.analysis.comparison import Comparison, Convergence, compare, convergence
 from dalembert.analysis.diagnosis import Diagnosis, diagnose
 from dalembert.analysis.measures import Trend, growth, reversibility, trend
@@ -16,6 +17,7 @@ __all__ = [
     "convergence",
     "diagnose",
     "growth",
+    "linear",
     "ode",
     "poincare",
     "reversibility",
