@@ -2,17 +2,17 @@
 
     D f(x0, x1) (x1 - x0) = f(x1) - f(x0),    D f(x, x) = f'(x)
 
-(Kinon, Morandin, Schulze 2025, definitions 4 to 6). They obey a chain rule, `D(f o phi) = D f(phi) D phi`, and where `D phi` is
-invertible its inverse is a discrete Jacobian of the inverse map (eq. 35, lemma 3).
+(Kinon, Morandin, Schulze 2025, definitions 4 to 6). They obey a chain rule, `D(f o phi) = D f(phi) D phi`, and if `D phi` is
+invertible, its inverse is a discrete Jacobian of the inverse map (eq. 35, lemma 3).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from dalembert.errors import MethodError, ModelError
 from dalembert.methods.gradients import GRADIENTS, Ends, Field
@@ -20,8 +20,8 @@ from dalembert.systems.base import column
 from dalembert.systems.tracing import call, symbols
 
 
-def jacobian(f: Callable[..., Any], x0: Any, x1: Any, kind: str = "gonzalez") -> np.ndarray:
-    """The discrete Jacobian of `f(x)` between two points, one row an entry of `f`."""
+def jacobian(f: Callable[..., object], x0: ArrayLike, x1: ArrayLike, kind: str = "gonzalez") -> NDArray[np.float64]:
+    """The discrete Jacobian of `f(x)` between two points, one row for each entry of `f`."""
     if kind not in GRADIENTS:
         raise MethodError(f"there is no discrete gradient {kind!r}; known: {', '.join(GRADIENTS)}")
     a, b = (np.atleast_1d(np.asarray(v, dtype=float)) for v in (x0, x1))
@@ -38,9 +38,9 @@ def jacobian(f: Callable[..., Any], x0: Any, x1: Any, kind: str = "gonzalez") ->
     return np.asarray(D(a, b, 0.0).full())
 
 
-def gradient(f: Callable[..., Any], x0: Any, x1: Any, kind: str = "gonzalez") -> np.ndarray:
-    """The discrete gradient of a function of one number."""
+def gradient(f: Callable[..., object], x0: ArrayLike, x1: ArrayLike, kind: str = "gonzalez") -> NDArray[np.float64]:
+    """The discrete gradient of a scalar function."""
     D = jacobian(f, x0, x1, kind)
     if len(D) != 1:
-        raise ModelError(f"f has {len(D)} entries; its discrete derivative is a matrix, da.discrete.jacobian")
+        raise ModelError(f"f has {len(D)} entries; its discrete derivative is a matrix: use da.discrete.jacobian")
     return np.asarray(D[0])

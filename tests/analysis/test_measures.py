@@ -43,3 +43,8 @@ def test_bad_input():
         trend([0, 1, 2], [1, 2, 3])
     with pytest.raises(da.MethodError, match="as many values"):
         trend([0, 1, 2], [1, 2])
+    for system in (da.catalog.dc_motor(), da.catalog.simple_pendulum().to_dae("index2")):
+        with pytest.raises(da.MethodError, match="no velocities or momenta to reverse"):
+            reversibility(system, "gauss-2", t_end=1.0, step=0.1)
+    with pytest.raises(da.UnknownKeyword, match="reversibility has no keyword 'stepp'; did you mean 'step'"):
+        reversibility(da.catalog.simple_pendulum(), "rattle", t_end=1.0, step=0.1, stepp=0.1)

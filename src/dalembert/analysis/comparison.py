@@ -52,6 +52,7 @@ class Options(TypedDict, total=False):
     compile: bool | str
 
 
+VALUES = ("q", "v", "p", "x", "y", "z", "lam")  # initial values
 SINGLE = ("events", "checkpoint")  # keywords of `simulate` for one run alone; they get an error of their own
 
 

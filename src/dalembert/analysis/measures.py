@@ -1,20 +1,24 @@
-"""Measures that turn impressions into verdicts: does it drift, does it come back, how fast does it go wrong."""
+"""Quantitative long-time measures: drift, reversibility, growth of errors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Unpack, cast
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dalembert.errors import MethodError
+from dalembert.analysis.comparison import VALUES, Options
+from dalembert.errors import MethodError, suggesting
+from dalembert.methods.base import Method
 from dalembert.simulate import simulate
+from dalembert.systems import System
 
 
 @dataclass(frozen=True)
 class Trend:
-    """A line through a series: slope per unit of time, its standard error, the scatter of block means about it, the range."""
+    """A line through a series: slope per unit of time, its standard error, the scatter of block means, the range of values."""
 
     slope: float
     error: float
@@ -39,14 +43,14 @@ class Trend:
         return f"{verdict}: {self.slope:.2e} +- {self.error:.1e} per unit time, within {self.range[0]:.6g} .. {self.range[1]:.6g}"
 
 
-def trend(t: Any, values: Any, blocks: int = 40) -> Trend:
-    """Regression on the means of blocks, so that oscillations within a block do not count as independent values.
+def trend(t: ArrayLike, values: ArrayLike, blocks: int = 40) -> Trend:
+    """A line fitted to the means of blocks, so that oscillations within a block do not count as independent values.
 
     The standard error of the slope is widened by the correlation of neighbouring blocks, `sqrt((1 + r) / (1 - r))`.
     """
     t, values = np.asarray(t, dtype=float), np.asarray(values, dtype=float)
     if t.ndim != 1 or t.shape != values.shape:
-        raise MethodError(f"trend takes times and as many values, not the shapes {t.shape} and {values.shape}")
+        raise MethodError(f"trend takes as many values as times, not arrays of the shapes {values.shape} and {t.shape}")
     blocks = min(blocks, len(t) // 2)
     if blocks < 4:
         raise MethodError(f"{len(t)} values are too few for a trend; at least 8 are needed")
@@ -56,24 +60,30 @@ def trend(t: Any, values: Any, blocks: int = 40) -> Trend:
     x = tm - tm.mean()
     slope = float(x @ vm / (x @ x))
     rest = vm - vm.mean() - slope * x
-    # neighbouring blocks may hang together, as where a chaotic orbit lingers: then there are fewer independent ones
+    # neighbouring blocks may be correlated, for instance where a chaotic orbit lingers: fewer of them are then independent
     bond = float(np.clip(rest[1:] @ rest[:-1] / (rest @ rest), 0.0, 0.95)) if rest @ rest > 0 else 0.0
     error = float(np.sqrt(rest @ rest / (blocks - 2) / (x @ x) * (1 + bond) / (1 - bond)))
     return Trend(slope, error, float(rest.std()), float(t[-1] - t[0]), (float(values.min()), float(values.max())))
 
 
-def reversibility(system: Any, method: Any, *, t_end: float, step: float, **values: Any) -> float:
-    """The reversibility defect: forwards, velocities reversed, as long again; how far it is from the start, relative."""
-    there = simulate(system, method, t_end=t_end, step=step, **values)
-    if system.kind == "dae":
-        raise MethodError("a general differential-algebraic system has no velocities to reverse")
-    start = {k: v for k, v in values.items() if k not in ("q", "v", "p", "lam")}
-    back = simulate(system, method, t_end=t_end, step=step, q=there.q[-1], **{system.momenta: -there._second[-1]}, **start)
+@suggesting(options=Options.__annotations__)
+def reversibility(system: System, method: str | Method, *, t_end: float, step: float, **options: Unpack[Options]) -> float:
+    """The reversibility defect: run, reverse the velocities, run as long again; the relative distance to the start."""
+    if system.kind not in ("mechanical", "hamiltonian"):
+        raise MethodError(f"{system.name!r} has no velocities or momenta to reverse")
+    there = simulate(system, method, t_end=t_end, step=step, **options)
+    back = cast("Options", {key: value for key, value in options.items() if key not in VALUES})
+    back["q"] = there.q[-1]
+    if system.momenta == "v":
+        back["v"] = -there.v[-1]
+    else:
+        back["p"] = -there.p[-1]
+    again = simulate(system, method, t_end=t_end, step=step, **back)
     size = max(1.0, float(np.abs(there.q).max()))
-    return float(np.abs(back.q[-1] - there.q[0]).max() / size)
+    return float(np.abs(again.q[-1] - there.q[0]).max() / size)
 
 
-def growth(t: Any, errors: Any) -> tuple[float, float]:
+def growth(t: ArrayLike, errors: ArrayLike) -> tuple[float, float]:
     """`rate` and `power` of `|error| = rate t^power`, fitted to the envelope in the second half of the run."""
     t, e = np.asarray(t, dtype=float), np.maximum.accumulate(np.abs(np.asarray(errors, dtype=float)))
     keep = (t > t[-1] / 2) & (e > 0)

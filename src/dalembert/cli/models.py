@@ -14,7 +14,7 @@ from typing import TypeGuard, cast
 from numpy.typing import ArrayLike
 
 import dalembert as da
-from dalembert.analysis.comparison import Options
+from dalembert.analysis.comparison import VALUES, Options
 from dalembert.analysis.diagnosis import Diagnosis
 from dalembert.errors import DalembertError, suggest
 from dalembert.plotting import figure_path
@@ -22,7 +22,6 @@ from dalembert.solution.files import FORMS, target
 from dalembert.systems import System
 
 FILES = ("output", "report", "figure", "animation")
-VALUES = ("q", "v", "p", "x", "y", "z", "lam")
 
 
 class UserError(Exception):

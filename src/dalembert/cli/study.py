@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from dalembert.analysis.comparison import Options
+from dalembert.analysis.comparison import VALUES, Options
 from dalembert.cli import models
 from dalembert.cli.models import FILES, Job, UserError, checked
 from dalembert.errors import DalembertError, suggest
@@ -130,8 +130,8 @@ class Study:
             self.guarded(key, functools.partial(model.pack, {key: value}), "parameters")
         options: dict[str, object] = {k: data[k] for k in ("t0", "save_every", "adaptive", "tolerance", "u") if k in data}
         for key, value in data.get("initial", {}).items():
-            if key not in models.VALUES:
-                raise self.fail(f"initial values are called {', '.join(models.VALUES)}, not {key!r}", key, "initial")
+            if key not in VALUES:
+                raise self.fail(f"initial values are called {', '.join(VALUES)}, not {key!r}", key, "initial")
             options[key] = value
         keep = self.guarded("checkpoint", lambda: target(folder / data["checkpoint"])) if "checkpoint" in data else None
         files = {k: self.guarded(k, functools.partial(checked, k, folder / data[k])) for k in FILES if k in data}

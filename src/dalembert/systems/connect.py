@@ -1,6 +1,6 @@
 """Interconnection of port-Hamiltonian systems: the whole is one again, and its Hamiltonian is the sum.
 
-Power-preserving relations between the outputs `y` and inputs `u` of ports that are joined are all of the form
+All power-preserving relations between the outputs `y` and inputs `u` of connected ports have the form
 
     u = K y - C^T lam + u_outside,    C y = 0,    K skew,
 
@@ -12,19 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from dalembert.errors import ModelError, suggest
+from dalembert.errors import ModelError, suggest, suggesting
 from dalembert.systems.base import SX
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 
 @dataclass(frozen=True)
 class Feedback:
-    """Output feedback between two ports, `u_a = gain y_b`, `u_b = -gain y_a`: a gyrator. What enters from outside is added."""
+    """Output feedback between two ports, `u_a = gain y_b`, `u_b = -gain y_a`: a gyrator. External inputs are added."""
 
     a: str
     b: str
@@ -46,95 +46,133 @@ class Relation:
     """`M y + N u = 0` over a list of ports, power-preserving: `M N^T + N M^T = 0` and rank `[M N]` full."""
 
     ports: Sequence[str]
-    M: Any
-    N: Any
+    M: ArrayLike
+    N: ArrayLike
 
 
-def connect(systems: Mapping[str, PortHamiltonian], rules: Sequence[Any], name: str = "connected") -> PortHamiltonian:
-    """Join named systems by their ports, `"system.port"`; ports that are not closed by a rule stay open.
+Rule = Feedback | Couple | Relation | tuple[str, str]  # a pair of ports is a feedback of gain one
+ROLES = ("E", "J", "R", "B", "P", "S", "N", "z", "hamiltonian", "r")
+
+
+@suggesting
+def connect(systems: Mapping[str, PortHamiltonian], rules: Sequence[Rule], name: str = "connected") -> PortHamiltonian:
+    """Connect named systems at their ports, `"system.port"`; ports that no rule closes stay open.
 
     Parameters of the whole are called `system_parameter`, its states `system_state`.
     """
+    _check(systems)
+    ports = [f"{key}.{port}" for key, system in systems.items() for port in system.ports]
+    K, rows, closed = _rules(ports, rules)
+    free = [i for i in range(len(ports)) if ports[i] not in closed]
+    parts = _Parts(systems, len(rows), len(free))
+    touched = [i for i in range(len(ports)) if ports[i] in closed or np.abs(K[i]).any()]
+    parts.check_feedthrough({i: ports[i] for i in touched})
+    return PortHamiltonian.of_expressions(
+        [*parts.names, *(f"coupling{i}" for i in range(1, len(rows) + 1))], parts.parameters,
+        (parts.x, parts.t, parts.u, parts.par), parts.matrices(K, rows, free), parts.energy(), parts.costates(), r=parts.source(),
+        name=name, ports=[ports[i].replace(".", "_") for i in free], initial=parts.initial(), constraint=parts.constraint(),
+    )  # fmt: skip
+
+
+def _check(systems: Mapping[str, PortHamiltonian]) -> None:
+    """Raise an error for what cannot be connected."""
     if not isinstance(systems, Mapping) or not systems:
         raise ModelError("connect takes a dictionary of named port-Hamiltonian systems, and a list of rules")
     for key, system in systems.items():
         if not isinstance(system, PortHamiltonian):
             raise ModelError(
-                f"{key!r} is a {type(system).__name__}; connect joins PortHamiltonian systems (mechanical.to_port_hamiltonian())"
+                f"{key!r} is a {type(system).__name__}; connect takes PortHamiltonian systems (mechanical.to_port_hamiltonian())"
             )
         if not str(key).isidentifier():
-            raise ModelError(f"a system cannot be called {key!r}: its name becomes part of names of states")
-    ports = [f"{key}.{port}" for key, system in systems.items() for port in system.ports]
-    K, rows, closed = _rules(ports, rules)
-    n, m = sum(s.n for s in systems.values()), len(rows)
-    x, t, u = SX.sym("x", n + m), SX.sym("t"), SX.sym("u", len(ports) - len(closed))
-    par = SX.sym("par", sum(s.par.numel() for s in systems.values()))
-    parts: dict[str, list[Any]] = {k: [] for k in ("E", "J", "R", "B", "P", "S", "N", "z", "H", "r")}
-    names: list[str] = []
-    parameters: dict[str, Any] = {}
-    start: list[Any] = []
-    constraints: list[Any] = []
-    where: tuple[list[int], list[int], list[int]] = ([], [], [])
-    offset = p_offset = 0
-    for key, s in systems.items():
-        at = {"q": x[offset : offset + s.n], "t": t}
-        own = par[p_offset : p_offset + s.par.numel()]
-
-        def value(role: str, s: Any = s, at: Any = at, own: Any = own) -> Any:
-            f = s._functions.get(role)
-            return SX(s.n, 1) if f is None else f(at["q"], SX(0, 1), SX(0, 1), t, SX.zeros(s.nu), own)
-
-        if s.has("law"):
-            raise ModelError(f"{key!r} has a feedback law of its own; join the system without it")
-        for role in ("E", "R", "B", "P", "S", "N"):
-            parts[role].append(value(role))
-        parts["J"].append(value("J"))
-        if s._constraint is not None:  # its blocks of J are left to the method, as they were
-            constraints.append(value("constraint"))
-            for mine, theirs in zip(where, s._constraint, strict=True):
-                mine += [offset + i for i in theirs]
-        parts["z"].append(value("z"))
-        parts["H"].append(value("hamiltonian"))
-        parts["r"].append(value("r"))
-        names += [f"{key}_{c}" for c in s.coordinates]
-        parameters |= {f"{key}_{k}": v for k, v in s.parameters.items()}
-        start.append(np.asarray(s.initial["q"], dtype=float) if "q" in s.initial else None)
-        offset += s.n
-        p_offset += s.par.numel()
-    E, J, R, B, P, S, N = (ca.diagcat(*parts[k]) for k in ("E", "J", "R", "B", "P", "S", "N"))
-    touched = [i for i in range(len(ports)) if ports[i] in closed or np.abs(K[i]).any()]
-    for i in touched:
-        if S[i, :].nnz() or N[i, :].nnz() or P[:, i].nnz():
-            raise ModelError(
-                f"port {ports[i]!r} has a feedthrough (S, N or P): joining it makes an algebraic loop; put a state between, "
-                f"or solve "
-                "the loop by hand"
-            )
-    J = J + B @ SX(K) @ B.T
-    C = SX(np.array(rows)) if rows else SX(0, len(ports))
-    J = ca.blockcat([[J, -B @ C.T], [C @ B.T, SX(m, m)]])
-    open_ = [i for i in range(len(ports)) if ports[i] not in closed]
-    matrices = {
-        "E": ca.diagcat(E, SX(m, m)),
-        "J": ca.sparsify(J),
-        "R": ca.diagcat(R, SX(m, m)),
-        "B": ca.vertcat(B[:, open_], SX(m, len(open_))),
-        "P": ca.vertcat(P[:, open_], SX(m, len(open_))),
-        "S": S[open_, open_],
-        "N": N[open_, open_],
-    }
-    z = ca.vertcat(*parts["z"], x[n:]) if m else ca.vertcat(*parts["z"])
-    moving = any(s.has("r") for s in systems.values())
-    r = ca.vertcat(*parts["r"], SX(m, 1)) if moving else None
-    initial = {"q": np.concatenate([*start, np.zeros(m)])} if all(a is not None for a in start) else None
-    return PortHamiltonian.of_expressions(
-        [*names, *(f"coupling{i}" for i in range(1, m + 1))], parameters, (x, t, u, par), matrices,
-        sum(parts["H"][1:], parts["H"][0]), z, r=r, name=name, ports=[ports[i].replace(".", "_") for i in open_], initial=initial,
-        constraint=(ca.vertcat(*constraints), *where) if constraints else None,
-    )  # fmt: skip
+            raise ModelError(f"a system cannot be called {key!r}: its name becomes part of the names of states")
+        if system.has("law"):
+            raise ModelError(f"{key!r} has a feedback law of its own; connect the system without it")
 
 
-def _rules(ports: list[str], rules: Sequence[Any]) -> tuple[np.ndarray, list[np.ndarray], set[str]]:
+class _Parts:
+    """The systems side by side in common symbols: states `x` (`m` multipliers last), time, `nu` inputs and parameters."""
+
+    def __init__(self, systems: Mapping[str, PortHamiltonian], m: int, nu: int) -> None:
+        self.systems, self.m = systems, m
+        self.n = sum(s.n for s in systems.values())
+        self.x, self.t, self.u = SX.sym("x", self.n + m), SX.sym("t"), SX.sym("u", nu)
+        self.par = SX.sym("par", sum(s.par.numel() for s in systems.values()))
+        self.values: dict[str, list[SX]] = {role: [] for role in ROLES}
+        self.names: list[str] = []
+        self.parameters: dict[str, NDArray[np.float64]] = {}
+        self.constraints: list[SX] = []
+        self.where: tuple[list[int], list[int], list[int]] = ([], [], [])
+        offset = p_offset = 0
+        for key, s in systems.items():
+            x, par = self.x[offset : offset + s.n], self.par[p_offset : p_offset + s.par.numel()]
+            for role in ROLES:
+                self.values[role].append(self._value(s, role, x, par))
+            if s._constraint is not None:  # its blocks of J are left to the method, as in the single system
+                self.constraints.append(self._value(s, "constraint", x, par))
+                for mine, theirs in zip(self.where, s._constraint, strict=True):
+                    mine += [offset + i for i in theirs]
+            self.names += [f"{key}_{c}" for c in s.coordinates]
+            self.parameters |= {f"{key}_{k}": v for k, v in s.parameters.items()}
+            offset, p_offset = offset + s.n, p_offset + s.par.numel()
+
+    def _value(self, s: PortHamiltonian, role: str, x: SX, par: SX) -> SX:
+        """A role of one system in the common symbols; zero if it does not have it."""
+        f = s._functions.get(role)
+        return SX(s.n, 1) if f is None else f(x, SX(0, 1), SX(0, 1), self.t, SX.zeros(s.nu), par)
+
+    def _block(self, role: str) -> SX:
+        return ca.diagcat(*self.values[role])
+
+    def check_feedthrough(self, ports: Mapping[int, str]) -> None:
+        """Raise an error if one of these ports has a feedthrough."""
+        S, N, P = self._block("S"), self._block("N"), self._block("P")
+        for i, port in ports.items():
+            if S[i, :].nnz() or N[i, :].nnz() or P[:, i].nnz():
+                raise ModelError(
+                    f"port {port!r} has a feedthrough (S, N or P): connecting it makes an algebraic loop; put a state between, "
+                    "or solve the loop by hand"
+                )
+
+    def matrices(self, K: NDArray[np.float64], rows: list[NDArray[np.float64]], free: list[int]) -> dict[str, SX]:
+        """The matrices of the whole: `J + B K B^T`, bordered by the multipliers, and the ports that stay open."""
+        E, J, R, B, P, S, N = (self._block(role) for role in ("E", "J", "R", "B", "P", "S", "N"))
+        m, nu = self.m, len(free)
+        C = SX(np.array(rows)) if rows else SX(0, B.shape[1])
+        J = ca.blockcat([[J + B @ SX(K) @ B.T, -B @ C.T], [C @ B.T, SX(m, m)]])
+        return {
+            "E": ca.diagcat(E, SX(m, m)), "J": ca.sparsify(J), "R": ca.diagcat(R, SX(m, m)),
+            "B": ca.vertcat(B[:, free], SX(m, nu)), "P": ca.vertcat(P[:, free], SX(m, nu)),
+            "S": S[free, free], "N": N[free, free],
+        }  # fmt: skip
+
+    def energy(self) -> SX:
+        """The sum of the Hamiltonians."""
+        H = self.values["hamiltonian"]
+        return sum(H[1:], H[0])
+
+    def costates(self) -> SX:
+        """The costates, multipliers last."""
+        z = ca.vertcat(*self.values["z"])
+        return ca.vertcat(z, self.x[self.n :]) if self.m else z
+
+    def source(self) -> SX | None:
+        """The right-hand side `r`; None if no system has one."""
+        given = any(s.has("r") for s in self.systems.values())
+        return ca.vertcat(*self.values["r"], SX(self.m, 1)) if given else None
+
+    def initial(self) -> dict[str, NDArray[np.float64]] | None:
+        """The initial values of all systems; None if one has none."""
+        if not all("q" in s.initial for s in self.systems.values()):
+            return None
+        start = [np.asarray(s.initial["q"], dtype=float) for s in self.systems.values()]
+        return {"q": np.concatenate([*start, np.zeros(self.m)])}
+
+    def constraint(self) -> tuple[SX, list[int], list[int], list[int]] | None:
+        """The constraints that keep their structure, and where their states and costates lie."""
+        return (ca.vertcat(*self.constraints), *self.where) if self.constraints else None
+
+
+def _rules(ports: list[str], rules: Sequence[Rule]) -> tuple[NDArray[np.float64], list[NDArray[np.float64]], set[str]]:
     """The skew matrix `K`, the rows of `C`, and the ports that are closed."""
     K, rows, closed = np.zeros((len(ports), len(ports))), [], set[str]()
 
@@ -149,7 +187,7 @@ def _rules(ports: list[str], rules: Sequence[Any]) -> tuple[np.ndarray, list[np.
         if isinstance(rule, Feedback):
             i, j = index(rule.a), index(rule.b)
             if i == j:
-                raise ModelError(f"port {rule.a!r} cannot be joined with itself")
+                raise ModelError(f"port {rule.a!r} cannot be connected with itself")
             K[i, j] += rule.gain
             K[j, i] -= rule.gain
         elif isinstance(rule, Couple):
@@ -169,12 +207,12 @@ def _rules(ports: list[str], rules: Sequence[Any]) -> tuple[np.ndarray, list[np.
     return K, rows, closed
 
 
-def _relation(where: list[int], rule: Relation, count: int) -> tuple[np.ndarray, list[np.ndarray]]:
+def _relation(where: list[int], rule: Relation, count: int) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
     M, N = (np.atleast_2d(np.asarray(a, dtype=float)) for a in (rule.M, rule.N))
     k = len(where)
     if M.shape != (k, k) or N.shape != (k, k):
         raise ModelError(
-            f"M and N must be {k} x {k}, one row and column a port, not {M.shape} and {N.shape}: ports of different size"
+            f"M and N must be {k} x {k}, one row and column for each port, not {M.shape} and {N.shape}: ports of different size"
         )
     if np.linalg.matrix_rank(np.hstack([M, N])) < k:
         raise ModelError("the rows of [M N] are dependent: the relation does not fix all ports")

@@ -1,13 +1,15 @@
-"""Dirac structures: linear spaces of flows and efforts on which power is kept, `D = D-perp`."""
+"""Dirac structures: linear spaces of flows and efforts that preserve power, `D = D-perp`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
+import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from dalembert.errors import ModelError
+from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 TOLERANCE = 1e-10
 
@@ -19,8 +21,8 @@ class DiracStructure:
     Then `e . f = 0` on `D`, and `D` is its own orthogonal complement with respect to the power (Duindam et al. 2009, ch. 2).
     """
 
-    F: np.ndarray
-    G: np.ndarray
+    F: NDArray[np.float64]
+    G: NDArray[np.float64]
 
     def __post_init__(self) -> None:
         F, G = (np.atleast_2d(np.asarray(a, dtype=float)) for a in (self.F, self.G))
@@ -42,13 +44,13 @@ class DiracStructure:
             )
 
     @classmethod
-    def of_skew(cls, J: Any) -> DiracStructure:
+    def of_skew(cls, J: ArrayLike) -> DiracStructure:
         """The graph of a skew matrix, `f = J e`."""
         J = np.atleast_2d(np.asarray(J, dtype=float))
         return cls(np.eye(len(J)), -J)
 
     @classmethod
-    def of_image(cls, Y: Any, U: Any) -> DiracStructure:
+    def of_image(cls, Y: ArrayLike, U: ArrayLike) -> DiracStructure:
         """From an image representation, `f = Y a`, `e = U a` with `Y^T U + U^T Y = 0`."""
         Y, U = (np.atleast_2d(np.asarray(a, dtype=float)) for a in (Y, U))
         if Y.shape != U.shape or Y.shape[0] != Y.shape[1]:
@@ -59,11 +61,11 @@ class DiracStructure:
     def size(self) -> int:
         return int(self.F.shape[0])
 
-    def image(self) -> tuple[np.ndarray, np.ndarray]:
+    def image(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """An image representation: columns span all `(f, e)` of the structure."""
         return self.G.T.copy(), self.F.T.copy()
 
-    def contains(self, f: Any, e: Any) -> bool:
+    def contains(self, f: ArrayLike, e: ArrayLike) -> bool:
         """Whether flows and efforts lie in the structure."""
         f, e = (np.asarray(a, dtype=float) for a in (f, e))
         scale = max(1.0, float(np.abs(self.F).max() * np.abs(f).max() + np.abs(self.G).max() * np.abs(e).max()))
@@ -99,7 +101,7 @@ class DiracStructure:
         return DiracStructure(kernel[:, :n], kernel[:, n:])
 
 
-def of_system(system: Any, x: Any, t: float = 0.0) -> DiracStructure:
+def of_system(system: PortHamiltonian, x: ArrayLike, t: float = 0.0) -> DiracStructure:
     """The Dirac structure of a port-Hamiltonian system at a state, between storage, dissipation and ports.
 
     Flows are `(-E x', f_R, y)`, efforts `(z, e_R, u)`, with `f_R = z`, `e_R = R z` on the side of the resistor.
@@ -107,8 +109,6 @@ def of_system(system: Any, x: Any, t: float = 0.0) -> DiracStructure:
     n, p = system.n, system.nu
     J = np.asarray(system.at("J", x, t))
     if system._constraint is not None:
-        import casadi as ca
-
         f = ca.Function("J", [system.q, system.t, system.par], [system.structure()])
         J = np.asarray(f(np.asarray(x, dtype=float), t, system.pack()).full())
     B, N = system.at("B", x, t), system.at("N", x, t)
