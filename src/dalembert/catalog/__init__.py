@@ -1,11 +1,12 @@
-"""Worked systems, each with default initial values and a picture of itself."""
+"""Example systems with default initial values and pictures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+from dalembert.catalog.circuits import circuit, rlc_ladder
+from dalembert.catalog.machines import dc_motor, synchronous_machine
 from dalembert.catalog.nonholonomic import (
     ball_on_turntable,
     ball_on_turntable_solution,
@@ -24,13 +25,9 @@ from dalembert.catalog.nonholonomic import (
 from dalembert.catalog.particles import four_particles, four_particles_damped
 from dalembert.catalog.pendulums import chain, double_pendulum, harmonic_oscillator, simple_pendulum, spherical_pendulum
 from dalembert.catalog.ports import (
-    circuit,
-    dc_motor,
     linear_port_example,
     mass_spring_damper,
-    rlc_ladder,
     singular_mass_springs,
-    synchronous_machine,
     three_carts,
     windy_pendulum,
 )
@@ -121,8 +118,8 @@ def list_systems() -> Table[SystemInfo]:
     return Table(rows, columns=("name", "coordinates", "constraints", "summary"))
 
 
-def make(name: str, **parameters: Any) -> System:
-    """A system of the catalog by its name, `make("double-pendulum", m1=2.0)` say."""
+def make(name: str, **parameters: float) -> System:
+    """A system of the catalog by its name, for example `make("double-pendulum", m1=2.0)`."""
     known = {maker.__name__.replace("_", "-"): maker for maker in _MAKERS}
     if name not in known:
         raise ModelError(f"there is no system {name!r} in the catalog{suggest(name, known)}")

@@ -1,21 +1,21 @@
-"""Rolling and skating: systems with nonholonomic constraints, with exact solutions where there are any."""
+"""Systems with nonholonomic constraints, and exact solutions of some of them."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dalembert.catalog.symbols import Array, Expression, Matrix, Symbols, Vector
 from dalembert.systems import SI, Mechanical, Picture
 
 
 def rolling_disk(m: float = 1.0, J: float = 1.0, I: float = 1.0, R: float = 0.25) -> Mechanical:
     """A vertical disk that rolls on a plane without slipping (Hilden 2009, sec. 1.3.5); `rolling_disk_solution` is exact."""
 
-    def wheel(q: Any, R: Any) -> Any:
+    def wheel(q: Symbols, R: Symbols) -> Matrix:
         """The rim, the centre, and the point of contact."""
         heading = (np.cos(q[2]), np.sin(q[2]))
-        rim = []
+        rim: list[list[Expression]] = []
         for k in range(24):
             a = 2 * np.pi * k / 24 - q[3] - np.pi / 2
             rim.append([q[0] + R * np.cos(a) * heading[0], q[1] + R * np.cos(a) * heading[1], R + R * np.sin(a)])
@@ -35,8 +35,12 @@ def rolling_disk(m: float = 1.0, J: float = 1.0, I: float = 1.0, R: float = 0.25
 
 
 def rolling_disk_solution(
-    t: Any, q: Any = (0.0, 0.0, 0.0, 0.0), omega: float = 2.0, Omega: float = 1.0, R: float = 0.25
-) -> np.ndarray:
+    t: ArrayLike,
+    q: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
+    omega: float = 2.0,
+    Omega: float = 1.0,
+    R: float = 0.25,
+) -> Array:
     """Positions of the rolling disk with `phi' = omega`, `theta' = Omega`: the contact point goes round a circle."""
     t = np.asarray(t, dtype=float)
     x, y, phi, theta = q
@@ -55,7 +59,7 @@ def rolling_disk_solution(
 def chaplygin_sleigh(m: float = 1.0, a: float = 1.0, I: float = 1.0, g: float = 0.1) -> Mechanical:
     """A sleigh on a knife edge, its centre of mass `a` ahead of it, on an incline along y (Hilden 2009, sec. 4.2)."""
 
-    def mass(q: Any, m: Any, a: Any, I: Any) -> Any:
+    def mass(q: Symbols, m: Symbols, a: Symbols, I: Symbols) -> Matrix:
         s, c = np.sin(q[2]), np.cos(q[2])
         return [[m, 0.0, -m * a * s], [0.0, m, m * a * c], [-m * a * s, m * a * c, I + m * a**2]]
 
@@ -95,9 +99,7 @@ def contact_oscillator(eps: float = 0.0) -> Mechanical:
     )
 
 
-def contact_start(
-    z0: Any, b: float = 1.0, energy: float = 1.5, vz: float = 0.0, eps: float = 0.0
-) -> tuple[np.ndarray, np.ndarray]:
+def contact_start(z0: ArrayLike, b: float = 1.0, energy: float = 1.5, vz: float = 0.0, eps: float = 0.0) -> tuple[Array, Array]:
     """Consistent values with `y = b`, `y' = 0`, given `z` and energy (Hilden 2009, eqs. 4.8, 4.13, there for b = 1)."""
     z0 = np.asarray(z0, dtype=float)
     x0 = np.sqrt((2 * energy - (1 + b**2) * vz**2 - z0**2 - b**2) / (1 + eps * z0**2))
@@ -122,7 +124,7 @@ def nonholonomic_particle() -> Mechanical:
 def perlmutter_particles(n: int = 2) -> Mechanical:
     """Oscillators `(x, y_1..n, z_1..n)` with `x' + y . z' = 0` and a cubic coupling (after McLachlan, Perlmutter 2006)."""
 
-    def potential(q: Any) -> Any:
+    def potential(q: Symbols) -> object:
         y, z = q[1 : n + 1], q[n + 1 :]
         return (np.dot(q, q) + z[0] ** 2 * z[-1] ** 2 + np.sum(y**2 * z**2)) / 2
 
@@ -160,7 +162,7 @@ def knife_edge(m: float = 1.0, J: float = 1.0, g: float = 9.81, slope: float = 0
     )
 
 
-def knife_edge_solution(t: Any, omega: float = 1.0, g: float = 9.81, slope: float = 0.2) -> np.ndarray:
+def knife_edge_solution(t: ArrayLike, omega: float = 1.0, g: float = 9.81, slope: float = 0.2) -> Array:
     """The cycloid that a knife edge draws, started at the origin at rest but turning with `omega` (Bloch 2003, sec. 1.6)."""
     t = np.asarray(t, dtype=float)
     c = g * np.sin(slope) / (2 * omega**2)
@@ -184,7 +186,9 @@ def ball_on_turntable(m: float = 1.0, r: float = 0.1, Omega: float = 2.0) -> Mec
     )
 
 
-def ball_on_turntable_solution(t: Any, q: Any = (0.5, 0.0), v: Any = (0.0, 0.3), Omega: float = 2.0) -> np.ndarray:
+def ball_on_turntable_solution(
+    t: ArrayLike, q: tuple[float, float] = (0.5, 0.0), v: tuple[float, float] = (0.0, 0.3), Omega: float = 2.0
+) -> Array:
     """The centre of the ball: the velocity turns with 2/7 of the table's rate (Earnshaw 1844)."""
     t, a = np.asarray(t, dtype=float), 2 / 7 * Omega
     s, c = np.sin(a * t) / a, (1 - np.cos(a * t)) / a
@@ -194,7 +198,7 @@ def ball_on_turntable_solution(t: Any, q: Any = (0.5, 0.0), v: Any = (0.0, 0.3),
 def snakeboard(m: float = 6.0, J: float = 0.016, J0: float = 0.16, J1: float = 0.0013, r: float = 0.2) -> Mechanical:
     """A snakeboard: rotor angle psi, wheels turned by +phi and -phi, torques on both as inputs (Ostrowski 1995)."""
 
-    def mass(m: Any, J: Any, J0: Any, J1: Any) -> Any:
+    def mass(m: Symbols, J: Symbols, J0: Symbols, J1: Symbols) -> Matrix:
         return [
             [m, 0, 0, 0, 0],
             [0, m, 0, 0, 0],
@@ -203,7 +207,7 @@ def snakeboard(m: float = 6.0, J: float = 0.016, J0: float = 0.16, J1: float = 0
             [0, 0, 0, 0, 2 * J1],
         ]
 
-    def wheels(q: Any, v: Any, r: Any) -> Any:
+    def wheels(q: Symbols, v: Symbols, r: Symbols) -> Vector:
         front, back = q[2] + q[4], q[2] - q[4]
         return [
             -np.sin(front) * v[0] + np.cos(front) * v[1] + r * np.cos(q[4]) * v[2],

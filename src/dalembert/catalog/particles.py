@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from dalembert.catalog.symbols import Expression, Symbols
 from dalembert.systems import Mechanical, Picture
 
 _START = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0]
@@ -13,10 +12,11 @@ _MASSES = [1.0, 3.0, 2.3, 1.7]
 _NAMES = tuple(f"{axis}{i}" for i in range(1, 5) for axis in "xyz")
 
 
-def _squared(q: Any, a: int, b: int) -> Any:
+def _squared(q: Symbols, a: int, b: int) -> Expression:
     """`|q_a - q_b|^2`, particles counted from 1."""
     d = q[3 * a - 3 : 3 * a] - q[3 * b - 3 : 3 * b]
-    return np.dot(d, d)
+    squared: Expression = np.dot(d, d)
+    return squared
 
 
 def _picture() -> Picture:
@@ -47,7 +47,7 @@ def four_particles_damped(k13: float = 50.0, k24: float = 500.0, eta0: float = 1
     `V = k/2 (|d|^2 - 1)^2`, rods `(|d|^2 - 1) / 2`, viscosity `eta0 (1 + alpha |q3 - q2|^2)`.
     """
 
-    def damper(q: Any, eta0: Any, alpha: Any) -> Any:
+    def damper(q: Symbols, eta0: Symbols, alpha: Symbols) -> object:
         pattern = np.zeros((4, 4))
         pattern[1:3, 1:3] = [[1.0, -1.0], [-1.0, 1.0]]
         return eta0 * (1 + alpha * _squared(q, 3, 2)) * np.kron(pattern, np.eye(3))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.catalog.symbols import Symbols
 from dalembert.errors import ModelError
 from dalembert.systems import SI, Mechanical, Picture
 
@@ -60,10 +61,10 @@ def chain(n: int = 5, m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechan
     if n < 1:
         raise ModelError(f"a chain needs at least one link, not {n}")
 
-    def points(q: np.ndarray) -> np.ndarray:
+    def points(q: Symbols) -> Symbols:
         return np.vstack([np.zeros((1, 2)), q.reshape(n, 2)])
 
-    def lengths(q: np.ndarray, l: float) -> np.ndarray:
+    def lengths(q: Symbols, l: Symbols) -> Symbols:
         d = np.diff(points(q), axis=0)
         return np.asarray(d[:, 0] ** 2 + d[:, 1] ** 2 - l**2)
 
