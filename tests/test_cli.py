@@ -6,21 +6,36 @@ import os
 import signal
 import subprocess
 import sys
-import time
+from unittest import mock
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import dalembert as da
+from dalembert.cli import app
 
 
-def run(*arguments, cwd=None, code=0, **environment):
-    done = subprocess.run(
-        [sys.executable, "-m", "dalembert", *arguments], capture_output=True, text=True, cwd=cwd, check=False,
-        env=os.environ | environment,
-    )  # fmt: skip
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
+def run(*arguments, cwd=".", code=0, missing=(), **environment):
+    """A command in this process, in a directory and with variables of its own, and without the packages that are `missing`.
+
+    What model files add to the path and to the modules is taken away again: each call is that of a fresh process.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(cwd)
+        patch.setattr(sys, "path", [*sys.path])
+        for name in missing:
+            patch.setitem(sys.modules, name, None)
+        done = CliRunner().invoke(app, [*arguments], prog_name="dalembert", env=environment)
+        here = os.getcwd() + os.sep
+    for name, module in list(sys.modules.items()):
+        if cwd != "." and str(getattr(module, "__file__", None)).startswith(here):
+            del sys.modules[name]
+    plt.close("all")
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    assert done.exit_code == code, done.output
     return done
 
 
@@ -124,7 +139,7 @@ def test_a_model_that_fails_shows_the_line_of_its_own(tmp_path):
     (tmp_path / "whole.py").write_text(
         "import dalembert as da\nfrom parts import mass\nsystem = da.Mechanical(1, mass=mass, initial={'q': [1.0], 'v': [0.0]})\n"
     )
-    assert "index" in run("diagnose", f"{tmp_path}/whole.py:system").stdout
+    assert "index" in run("diagnose", f"{tmp_path}/whole.py:system", cwd=tmp_path).stdout
 
 
 def test_studies_in_toml(tmp_path):
@@ -212,19 +227,21 @@ def test_reproduce_writes_pages(tmp_path):
 
 
 def test_a_claim_that_fails_ends_with_a_code(tmp_path):
-    code = (
-        "import dalembert as da; from dalembert.cli import main; from dalembert.experiments.base import experiment\n"
-        "@experiment('x-1', 'a title', 'a source')\n"
-        "def f(result, quick):\n    result.below('a number', 3.0, 2.0)\n"
-        "@experiment('x-2', 'another', 'a source')\n"
-        "def g(result, quick):\n    raise da.ModelError('it broke')\n"
-        "import sys; sys.argv = ['dalembert', 'reproduce', sys.argv[1]]; main()\n"
-    )
-    for id, words in (("x-1", "FAILS"), ("x-2", "it broke")):
-        done = subprocess.run([sys.executable, "-c", code, id], capture_output=True, text=True, cwd=tmp_path, check=False)
-        assert done.returncode == 1
-        assert words in done.stdout
-        assert "0 of 1 hold." in (tmp_path / "reproduced" / "index.html").read_text()
+    from dalembert.experiments.base import experiment
+
+    with mock.patch.dict(da.experiments.REGISTER):
+
+        @experiment("x-1", "a title", "a source")
+        def first(result, quick):
+            result.below("a number", 3.0, 2.0)
+
+        @experiment("x-2", "another", "a source")
+        def second(result, quick):
+            raise da.ModelError("it broke")
+
+        for id, words in (("x-1", "FAILS"), ("x-2", "it broke")):
+            assert words in run("reproduce", id, cwd=tmp_path, code=1).stdout
+            assert "0 of 1 hold." in (tmp_path / "reproduced" / "index.html").read_text()
 
 
 @pytest.mark.parametrize(
@@ -275,46 +292,49 @@ def test_help_shows_brackets():
 
 
 def test_a_missing_package_is_named(tmp_path):
-    code = (
-        "import sys; sys.modules['sympy'] = None\n"
-        "from dalembert.cli import main; sys.argv = ['dalembert', 'reproduce', 'dae-lagrange', '--quick']; main()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 1
+    done = run("reproduce", "dae-lagrange", "--quick", cwd=tmp_path, code=1, missing=["sympy"])
     assert "not run (an equation in symbols needs SymPy: pip install 'dalembert[sympy]')" in done.stdout
     assert "not run" in (tmp_path / "reproduced" / "index.html").read_text()
 
 
 def test_a_file_that_cannot_be_written_does_not_cost_the_others(tmp_path):
-    code = (
-        "import sys; sys.modules['plotly.offline'] = None\n"
-        "from dalembert.cli import main\n"
-        "sys.argv = 'dalembert simulate simple-pendulum --t-end 0.1 --report a.html --figure a.png'.split(); main()\n"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, check=False)
-    assert done.returncode == 1
-    assert "needs plotly" in done.stderr
+    call = ["simulate", "simple-pendulum", "--t-end", "0.1", "--report", "a.html", "--figure", "a.png"]
+    assert "needs plotly" in run(*call, cwd=tmp_path, code=1, missing=["plotly.offline"]).stderr
     assert (tmp_path / "a.png").exists()
 
 
 def test_an_interrupted_run_keeps_what_it_has(tmp_path):
-    call = [sys.executable, "-m", "dalembert", "simulate", "four-particles", "--method", "energy-momentum", "--t-end", "1e6"]
+    """Ctrl-C in a process of its own, once its progress bar is seen in the terminal."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    call = ["simulate", "four-particles", "--method", "energy-momentum", "--t-end", "1e6", "--save-every", "1000"]
     process = subprocess.Popen(
-        [*call, "--save-every", "1000", "--output", "run.nc"],
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    time.sleep(6)
-    process.send_signal(signal.SIGINT)
-    said, wrong = process.communicate(timeout=60)
-    assert process.returncode == 130, wrong
+        [sys.executable, "-m", "dalembert", *call, "--output", "run.nc"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=theirs,
+        text=True, env=os.environ | {"TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    shown = b""
+    with open(ours, "rb", buffering=0) as terminal:
+        while b"simulating" not in shown:  # a process that ends without a word is an error of `read`
+            shown += terminal.read(4096)
+        process.send_signal(signal.SIGINT)
+        said, _ = process.communicate()
+        shown += terminal.read(4096)
+    assert process.returncode == 130, shown
     assert "up to t = " in said
-    assert "Traceback" not in wrong
+    assert b"Traceback" not in shown
     sol = da.load(tmp_path / "run.nc")
     assert 0 < sol.t[-1] < 1e6
     assert np.isfinite(sol.q).all()
+
+
+def test_the_entry_points_are_the_command_line():
+    script = os.path.join(os.path.dirname(sys.executable), "dalembert")
+    for call in ([script], [sys.executable, "-m", "dalembert"]):
+        done = subprocess.run([*call, "list", "methodz"], capture_output=True, text=True, check=False)
+        assert done.returncode == 2
+        assert "did you mean 'methods'" in done.stderr
+        assert done.stdout == ""
 
 
 def test_a_run_that_fails_keeps_what_it_has(tmp_path):
@@ -337,10 +357,8 @@ def test_a_run_that_fails_keeps_what_it_has(tmp_path):
     ],
 )
 def test_completion(words, wanted):
-    environment = {"_DALEMBERT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    script = os.path.join(os.path.dirname(sys.executable), "dalembert")
-    done = subprocess.run([script], capture_output=True, text=True, env=os.environ | environment, check=False)
-    assert wanted in done.stdout.split(), done
+    done = run(_DALEMBERT_COMPLETE="complete_bash", COMP_WORDS=words, COMP_CWORD=str(len(words.split()) - 1))
+    assert wanted in done.stdout.split()
 
 
 @pytest.mark.parametrize("id", list(da.experiments.REGISTER))
