@@ -1,9 +1,12 @@
 """Systems that many tests use, and how orders are measured."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.methods.base import REGISTER, find
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -22,6 +25,36 @@ def order_of(errors, steps, floor=1e-12):
     e, h = np.asarray(errors), np.asarray(steps)
     keep = (e > floor) & np.r_[True, e[1:] < e[:-1]]
     return np.polyfit(np.log(h[keep]), np.log(e[keep]), 1)[0] if keep.sum() >= 3 else np.nan
+
+
+def assert_order(errors, steps, order, floor=1e-12, told=""):
+    """The slope is the order, within 0.25; nan is not."""
+    slope = order_of(errors, steps, floor)
+    assert abs(slope - order) < 0.25, f"{told} order {order} measured as {slope:.2f}: {np.asarray(errors)}"
+
+
+def can(method, system):
+    """Whether a method says that it treats a system."""
+    try:
+        find(method).check(system)
+    except da.MethodError:
+        return False
+    return True
+
+
+def with_stages(most, fewest=1):
+    """Names of all registered methods that take a number of stages, with numbers up to `most`."""
+    for name in REGISTER:
+        for s in range(fewest, most + 1):
+            with contextlib.suppress(da.MethodError):
+                find(f"{name}-{s}")
+                yield f"{name}-{s}"
+
+
+# those of SciPy choose their steps themselves: they have no order of their own
+STEPPING = [name for name in REGISTER if any(find(name).order)]
+STAGED = {name.rpartition("-")[0] for name in with_stages(3)}
+SINGLE = [name for name in STEPPING if name not in STAGED]
 
 
 def angle_pendulum():
