@@ -51,6 +51,12 @@ def with_stages(most, fewest=1):
                 yield f"{name}-{s}"
 
 
+def classical_order(name):
+    """The order on ordinary differential equations; `order` of these two is that of the index-2 form, which is less."""
+    family, _, s = name.rpartition("-")
+    return {"gauss": 2 * int(s), "radau-ia": 2 * int(s) - 1}[family] if family in ("gauss", "radau-ia") else find(name).order[0]
+
+
 # those of SciPy choose their steps themselves: they have no order of their own
 STEPPING = [name for name in REGISTER if any(find(name).order)]
 STAGED = {name.rpartition("-")[0] for name in with_stages(3)}

@@ -1,6 +1,6 @@
 """Orders by slope, per component, of every registered method without a number of stages, on every kind of mechanics it treats.
 
-Methods with stages are measured in test_stages, port-Hamiltonian and semi-explicit systems in test_orders_dae.
+Methods with stages are in test_stages, port-Hamiltonian systems in test_orders_ports, semi-explicit ones in test_index_two.
 """
 
 from functools import cache
@@ -50,7 +50,7 @@ CASES = [
 
 
 def test_every_method_is_measured_somewhere():
-    """Here, in test_stages, test_explicit, test_composition or test_orders_dae."""
+    """Here, in test_stages, test_explicit, test_composition or test_orders_ports."""
     here = {method.name for _, method in (case.values for case in CASES)} | STAGED | set(TABLEAUS) | {"composition"}
     ports = {name for name in SINGLE if can(name, da.catalog.synchronous_machine())}
     assert set(STEPPING) == here | ports

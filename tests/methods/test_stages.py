@@ -10,9 +10,9 @@ from conftest import (
     angle_pendulum,
     assert_order,
     can,
+    classical_order,
     consistent_start,
     driven_pendulum,
-    order_of,
     polar_rod,
     skew_hamiltonian,
     with_stages,
@@ -59,9 +59,7 @@ def run(name, method, count, t_end):
 
 def orders(method):
     """Orders in (q, second half, lam) on the index-2 form; Hilden 2009, table 2.1 (Gauss and Radau IA gain in q)."""
-    family, _, s = method.rpartition("-")
-    gain = {"gauss": 2 * int(s), "radau-ia": 2 * int(s) - 1}
-    return gain.get(family, find(method).order[0]), *find(method).order[1:]
+    return classical_order(method), *find(method).order[1:]
 
 
 CASES = [
@@ -85,11 +83,11 @@ def test_orders_for_one_to_four_stages(name, method):
 
 @pytest.mark.parametrize("method", [m for m in with_stages(4) if can(m, angle_pendulum())])
 def test_orders_on_free_systems(method):
-    system, t_end, counts = angle_pendulum(), 0.8, np.array(COUNTS[orders(method)[0]])
+    system, t_end, counts = angle_pendulum(), 0.8, np.array(COUNTS[classical_order(method)])
     reference = da.simulate(system, "gauss-6", t_end=t_end, step=0.01, save_every=20, compile=False)
     runs = [da.simulate(system, method, t_end=t_end, step=t_end / n, save_every=n // 4, compile=False) for n in counts]
     errors = [np.abs(x.x - reference.x).max() for x in runs]
-    assert_order(errors, t_end / counts, orders(method)[0], floor=1e-13)
+    assert_order(errors, t_end / counts, classical_order(method), floor=1e-13)
 
 
 def test_rattle_is_the_pair_of_two_stages():
