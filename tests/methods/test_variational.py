@@ -151,7 +151,7 @@ def test_symplectic_in_momenta():
     system = da.catalog.double_pendulum()
     start = da.consistent(system, q=[0.8, -0.6, 1.4, -1.4], v=[0.3, 0.4, -0.2, 0.5])
     M = np.diag([3.0, 3.0, 1.0, 1.0])
-    par, d = system.pack(), 1e-6
+    par, d = system.pack(), 1.0  # G v is linear in q: this difference is its derivative
 
     def drift(q):
         return system.numeric("drift", par, q=q, v=start.v)[0]
@@ -167,7 +167,7 @@ def test_symplectic_in_momenta():
         I, Minv = np.eye(4), np.linalg.inv(M)
         Z = np.zeros((4, 4))
         S = np.block([[I, Z], [Z, M]]) @ S @ np.block([[I, Z], [Z, Minv]])
-        assert np.abs(B.T @ (S.T @ Omega @ S - Omega) @ B).max() < 1e-8
+        assert np.abs(B.T @ (S.T @ Omega @ S - Omega) @ B).max() < 1e-12
 
 
 @pytest.mark.parametrize("method", ["spark-2", "spark-3", "cortes-martinez", "variational", "murua-ggl-3"])
