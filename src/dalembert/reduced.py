@@ -26,6 +26,7 @@ from dalembert.errors import ConvergenceError, Interrupted, MethodError, Singula
 from dalembert.methods.base import Method, register
 from dalembert.methods.explicit import TABLEAUS
 from dalembert.solution import Solution
+from dalembert.systems.needs import Need
 
 SCIPY = ("RK45", "DOP853", "Radau", "BDF", "LSODA", "RK23")
 Rate = Callable[[float, np.ndarray], np.ndarray]
@@ -91,12 +92,15 @@ class Reduced(Method):
     symmetric: ClassVar[bool] = False
     exact_levels: ClassVar[tuple[str, ...]] = ()
     index: ClassVar[int] = 3
-    nonholonomic: ClassVar[bool] = True
     order: ClassVar[tuple[int, int, int]] = (0, 0, 0)  # that of the integrator and its tolerances
 
     integrator: str
     rtol: float
     atol: float
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return frozenset({Need.VELOCITIES, Need.MASS})
 
     def _check(self) -> None:
         if self.integrator not in (*SCIPY, *TABLEAUS):
@@ -208,10 +212,9 @@ class Projection(Reduced):
         if self.weight not in ("mass", "orthogonal"):
             raise MethodError(f"weight must be 'mass' or 'orthogonal', not {self.weight!r}")
 
-    def check(self, system: Any) -> None:
-        super().check(system)
-        if self.energy and (system.has("force") or system.nu or system.has("dissipation") or system.moving):
-            raise MethodError("the energy is not an invariant of this system: project without energy=True")
+    @property
+    def needs(self) -> frozenset[Need]:
+        return super().needs | ({Need.UNFORCED} if self.energy else set())
 
     def _stepper(self, s: Any, par: np.ndarray, inputs: Any, h: float, y0: np.ndarray, t0: float) -> Callable[..., np.ndarray]:
         plain = Reduced._stepper(self, s, par, inputs, h, y0, t0)
@@ -268,7 +271,10 @@ class CoordinatePartition(Reduced):
     keeps: ClassVar[str] = "position and velocity constraints"
     source: ClassVar[str] = "Wehage, Haug 1982; Bertolazzi, Cocetti, Stocco, sec. 4.4"
     exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")
-    nonholonomic: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return super().needs | {Need.HOLONOMIC}
 
     def __post_init__(self) -> None:
         self._check()

@@ -10,10 +10,11 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine import checks, consistency, initial
-from dalembert.errors import DalembertError, InconsistentState, MethodError, suggesting
-from dalembert.methods.base import REGISTER
+from dalembert.errors import InconsistentState, MethodError, suggesting
+from dalembert.methods.base import able
 from dalembert.systems.base import System
 from dalembert.systems.linear_dae import LinearDAE
+from dalembert.systems.needs import Need
 
 
 @dataclass
@@ -262,16 +263,8 @@ def _set_index(out: Diagnosis, pencil: tuple[np.ndarray, np.ndarray]) -> None:
 
 def _choose(out: Diagnosis, s: Any) -> None:
     """Methods that fit, and the one to begin with."""
-    for name, cls in REGISTER.items():
-        if name == "composition" or cls.external:
-            continue
-        try:
-            cls().check(s)
-        except DalembertError:
-            continue
-        if out.massless and not cls.any_mass:
-            continue
-        out.methods.append(str(cls()))
+    divide = {Need.INERTIA, Need.MASS, *({Need.MOMENTA} if not getattr(s, "constant_mass", True) else ())}
+    out.methods = [str(m) for m in able(s) if not m.external and not (out.massless and m.needs & divide)]
     if out.redundant or out.singular_pose:
         out.recommended = "none before the constraints are independent"
         return

@@ -12,6 +12,7 @@ from dalembert.engine.initial import jacobian, kkt
 from dalembert.engine.machine import solve_pivoted
 from dalembert.engine.rounding import rounding_of
 from dalembert.errors import InconsistentState, ModelError, SingularConstraints
+from dalembert.systems.needs import Need
 
 TOLERANCE = 1e-9  # of a constraint's own scale, for what must hold exactly at the start
 LOOSE = 1e-2  # for the velocity level of methods that do not keep it
@@ -54,7 +55,7 @@ def check_functions(system: Any, at: Mapping[str, Any], par: np.ndarray) -> None
 def check_start(system: Any, at: Mapping[str, Any], par: np.ndarray, method: Any) -> None:
     """All checks of initial values, before any work is done."""
     check_functions(system, at, par)
-    if not method.any_mass:
+    if method.needs & {Need.INERTIA, Need.MASS} or (Need.MOMENTA in method.needs and not getattr(system, "constant_mass", True)):
         check_mass(system, at["q"], par)
     check_constraints(system, at, par, method.exact_levels)
     if system.kind == "port-hamiltonian":

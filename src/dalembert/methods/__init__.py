@@ -5,21 +5,25 @@ from dalembert.methods.composition import Composition, compose
 from dalembert.methods.discrete_gradient import DiracDissipative, DiscreteGradient, GradientPair
 from dalembert.methods.energy_momentum import EnergyMomentum, EnergyMomentumGGL, Midpoint
 from dalembert.methods.explicit import Explicit
-from dalembert.methods.index_two import Spark, SRKGauss, SRKRadauIA
-from dalembert.methods.lobatto_pair import LobattoPair
-from dalembert.methods.rattle import Rattle, Shake
-from dalembert.methods.stages import (
+from dalembert.methods.runge_kutta import (
     Gauss,
     LobattoIIIA,
     LobattoIIIB,
     LobattoIIIC,
     LobattoIIICStar,
     LobattoIIID,
+    LobattoPair,
     Murua,
     MuruaGGL,
     RadauIA,
     RadauIIA,
+    Rattle,
+    Shake,
+    Spark,
+    SRKGauss,
+    SRKRadauIA,
 )
+from dalembert.methods.scheme import Scheme
 from dalembert.methods.step import Solve, Step
 from dalembert.methods.variational import CortesMartinez, McLachlanPerlmutter, Variational
 
@@ -49,6 +53,7 @@ __all__ = [
     "Rattle",
     "SRKGauss",
     "SRKRadauIA",
+    "Scheme",
     "Shake",
     "Solve",
     "Spark",

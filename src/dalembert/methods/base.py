@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from dalembert.errors import MethodError, suggest
 from dalembert.methods.step import Step
+from dalembert.systems.base import System
+from dalembert.systems.needs import Need
 from dalembert.tables import Table
+
+KINDS = ("mechanical", "hamiltonian", "dae", "port-hamiltonian")
+Cls = TypeVar("Cls", bound="type[Method]")
 
 
 @dataclass(frozen=True)
@@ -17,47 +22,59 @@ class Method:
     """A recipe that turns a system into a `Step`; options are fields, so equal methods are interchangeable.
 
     `order` has one entry each for q, v (or p) and lam. `exact_levels` are the constraint levels that the method keeps
-    to round-off: initial values must satisfy these to round-off as well.
+    to round-off: initial values must satisfy these to round-off as well. `needs` is what a system must have beside its kind.
     """
 
     name: ClassVar[str]
-    order: ClassVar[tuple[int, int, int]]
     treats: ClassVar[tuple[str, ...]]
     keeps: ClassVar[str]
     source: ClassVar[str]
-    symmetric: ClassVar[bool] = True
-    symplectic: ClassVar[bool] = False
-    exact_levels: ClassVar[tuple[str, ...]] = ("position",)
-    index: ClassVar[int] = 3
-    any_mass: ClassVar[bool] = False  # whether a singular mass matrix can be treated
-    nonholonomic: ClassVar[bool] = False  # whether nonholonomic constraints can be treated
-    kinematics: ClassVar[bool] = False  # whether q' = Z(q) v can be
-    alternates: ClassVar[bool] = False  # whether G v keeps its size and changes its sign from step to step
-    external: ClassVar[bool] = False  # whether it runs outside of the engine, by itself
-    indices: ClassVar[tuple[int, ...]] = (2,)  # of the semi-explicit systems that it treats, where it treats any
+    index: ClassVar[int] = 3  # the highest index of constraints that it treats; 0 for none
+    external: ClassVar[bool] = False  # whether it integrates the index-reduced equations, without a step of its own
 
-    def check(self, system: Any) -> None:
-        """Refuse a system that the method cannot treat."""
-        if system.kind not in self.treats:
-            raise MethodError(f"{self.name} cannot treat a {system.kind} system; {_these(system)}")
-        if system.kind == "port-hamiltonian" and not system.has("E") and not hasattr(self, "stages"):
-            raise MethodError(f"{system.name!r} has no state with a rate (E is zero), and {self.name} needs one; use gauss-2")
-        if system.kind == "dae" and system.index not in self.indices:
-            raise MethodError(f"{self.name} cannot treat a system of index {system.index}; {_these(system)}")
-        if system.mn and not self.nonholonomic:
-            raise MethodError(f"{self.name} cannot treat the nonholonomic constraints of {system.name!r}; {_these(system)}")
-        if system.has("kinematics") and not self.kinematics:
-            raise MethodError(f"{self.name} cannot treat the kinematics q' = Z(q) v of {system.name!r}; {_these(system)}")
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """Order in q, v (or p) and lam on constrained systems."""
+        raise TypeError(f"{type(self).__name__} does not define its order")
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        """What it needs of a system."""
+        return frozenset({Need.HOLONOMIC, Need.VELOCITIES, Need.MASS})
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether a step backwards undoes a step forwards."""
+        return True
+
+    @property
+    def symplectic(self) -> bool:
+        """Whether holonomic systems keep their symplectic structure."""
+        return False
+
+    @property
+    def exact_levels(self) -> tuple[str, ...]:
+        return ("position",)
+
+    @property
+    def alternates(self) -> bool:
+        """Whether `G v` keeps its size and changes its sign from step to step."""
+        return False
 
     @property
     def free_order(self) -> int:
         """The order on systems without constraints."""
         return self.order[0]
 
-    def order_on(self, system: Any) -> tuple[int, ...]:
+    def order_on(self, system: System) -> tuple[int, ...]:
         """The order in `(q, v, lam)` of a constrained system, of a free one in all that it has."""
-        free = system.kind in ("mechanical", "hamiltonian") and not system.m
-        return (self.free_order,) if free or system.kind == "port-hamiltonian" else self.order
+        return (self.free_order,) if system.lacks(Need.NO_CONSTRAINTS) is None else self.order
+
+    def check(self, system: System) -> None:
+        """Refuse a system that the method cannot treat."""
+        found = obstacles(self, system)
+        if found:
+            raise MethodError(f"{self.name} cannot treat {found[0]}; {proposal(system)}")
 
     def step(self, system: Any) -> Step:
         """The step of this method on a system, as expressions."""
@@ -90,27 +107,32 @@ ALIASES = {  # names under which the textbooks know them
 }
 
 
-def register(cls: type[Method]) -> type[Method]:
+def register(cls: Cls) -> Cls:
     """Enter a method under its name: it is then listed, tested and found by `simulate`."""
     REGISTER[cls.name] = cls
     return cls
 
 
-def _these(system: Any) -> str:
+def obstacles(method: Method, system: System) -> list[str]:
+    """What of a system stands in the way of a method, in words; empty where they fit. Nothing else decides this."""
+    if system.kind not in method.treats:
+        return [f"a {system.kind} system"]
+    needs = sorted(method.needs, key=lambda need: need.value)
+    return [lack for need in needs if (lack := system.lacks(need)) is not None]
+
+
+def able(system: System) -> list[Method]:
+    """The methods of the register that can treat a system, each with its default options."""
+    return [m for m in (cls() for name, cls in REGISTER.items() if name != "composition") if not obstacles(m, system)]
+
+
+def proposal(system: System) -> str:
     """The methods that can treat a system, for an error."""
-    able = [
-        n
-        for n, m in REGISTER.items()
-        if system.kind in m.treats
-        and n != "composition"
-        and (system.index in m.indices if system.kind == "dae" else m.index or not system.m)
-        and (m.nonholonomic or not system.mn)
-        and (m.kinematics or not system.has("kinematics"))
-    ]
-    return f"use {' or '.join(able)}" if able else "no method here can"
+    names = [str(m) for m in able(system)]
+    return f"use {' or '.join(names)}" if names else "no registered method supports this system"
 
 
-def find(method: str | Method) -> Method:
+def find(method: str | Method | type[Method]) -> Method:
     """A method by name, or the object itself."""
     if isinstance(method, Method):
         return method
@@ -123,7 +145,7 @@ def find(method: str | Method) -> Method:
         return REGISTER[method]()
     base, _, number = method.rpartition("-")
     if base in REGISTER and number.isdigit() and "stages" in {f.name for f in fields(REGISTER[base])}:
-        return REGISTER[base](stages=int(number))  # type: ignore[call-arg]
+        return REGISTER[base](stages=int(number))
     plain = re.sub(r"[\s_]+", "-", method.strip().lower())
     hint = suggest(plain, REGISTER)
     raise MethodError(f"there is no method {method!r}{hint}")
@@ -146,10 +168,9 @@ class MethodInfo:
 
 def list_methods() -> Table[MethodInfo]:
     """All methods: order in (q, v, lam), the index they treat, and what they keep exactly."""
-    rows = (
-        MethodInfo(
-            m.name if " " in str(m()) else str(m()), m().order, m.index, m.treats, m.keeps, m.symmetric, m.symplectic, m.source, m
-        )
-        for _, m in sorted(REGISTER.items())
-    )
+    rows = []
+    for _, cls in sorted(REGISTER.items()):
+        m = cls()
+        name = m.name if " " in str(m) else str(m)
+        rows.append(MethodInfo(name, m.order, m.index, m.treats, m.keeps, m.symmetric, m.symplectic, m.source, cls))
     return Table(rows, columns=("name", "order", "index", "treats", "keeps", "source"))

@@ -15,6 +15,7 @@ import casadi as ca
 from dalembert.errors import MethodError
 from dalembert.methods.base import Method, find, register
 from dalembert.methods.step import SX, Solve, Step
+from dalembert.systems.needs import Need
 
 # half of each palindrome, up to its middle
 _SIX = (0.78451361047755726382, 0.23557321335935813368, -1.17767998417887100695, 1.31518632068391121889)
@@ -60,7 +61,10 @@ class Composition(Method):
     name: ClassVar[str] = "composition"
     keeps: ClassVar[str] = "what its base keeps"
     source: ClassVar[str] = "Yoshida 1990; Suzuki 1990; Suzuki, Umeno 1993"
-    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
+
+    @property
+    def treats(self) -> tuple[str, ...]:
+        return self.method.treats
 
     def __post_init__(self) -> None:
         base = find(self.base)
@@ -77,7 +81,7 @@ class Composition(Method):
         return find(self.base)
 
     @property
-    def order(self) -> tuple[int, int, int]:  # type: ignore[override]
+    def order(self) -> tuple[int, int, int]:
         # where G v alternates with O(h^2), sub-steps of different length cannot take that out
         return (min(self.to, 4), 2, 1) if self.method.alternates else (self.to,) * 3
 
@@ -86,22 +90,23 @@ class Composition(Method):
         return self.to
 
     @property
-    def alternates(self) -> bool:  # type: ignore[override]
+    def alternates(self) -> bool:
         return self.method.alternates
 
     @property
-    def exact_levels(self) -> tuple[str, ...]:  # type: ignore[override]
+    def exact_levels(self) -> tuple[str, ...]:
         return self.method.exact_levels
 
     @property
-    def symplectic(self) -> bool:  # type: ignore[override]
+    def symplectic(self) -> bool:
         return self.method.symplectic
 
     def __str__(self) -> str:
         return f"{self.method} composed to order {self.to}"
 
-    def check(self, system: Any) -> None:
-        self.method.check(system)
+    @property
+    def needs(self) -> frozenset[Need]:
+        return self.method.needs
 
     def step(self, system: Any) -> Step:
         one = self.method.step(system)

@@ -23,73 +23,27 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import MethodError, ModelError
-from dalembert.methods import scales
 from dalembert.methods.base import Method, register
 from dalembert.methods.energy_momentum import EnergyMomentum
 from dalembert.methods.gradients import GRADIENTS, Ends, Field
 from dalembert.methods.step import SX, Solve, Step, memory, split
-from dalembert.methods.tableaus import Tableau
+from dalembert.systems import scales
 from dalembert.systems.base import column
+from dalembert.systems.bases import Bases, bases
+from dalembert.systems.constrained import Constrained
+from dalembert.systems.needs import Need
 from dalembert.systems.tracing import symbols
 
 RULES = ("midpoint", "left", "right")
-
-
-@dataclass(frozen=True)
-class Factors:
-    """Constant bases with `E = U1 C V1^T`, and their complements."""
-
-    U1: np.ndarray
-    U2: np.ndarray
-    V1: np.ndarray
-    V2: np.ndarray
-
-    @property
-    def rank(self) -> int:
-        return int(self.U1.shape[1])
-
-
-def factors(s: Any) -> Factors:
-    """Bases of the range and co-range of `E`, where they do not depend on the state."""
-    n, blocks = s.n, s.blocks()
-    if blocks is not None:
-        rows, columns = blocks
-        eye = np.eye(n)
-        other = [[i for i in range(n) if i not in part] for part in (rows, columns)]
-        return Factors(eye[:, rows], eye[:, other[0]], eye[:, columns], eye[:, other[1]])
-    samples = [(x, t, s.pack()) for x, t in s._samples()]
-    rng = np.random.default_rng(1)
-    samples += [(x, t, s.pack() * (1 + 0.2 * rng.uniform(size=s.par.numel()))) for x, t in s._samples()]
-    matrices = [np.asarray(s._functions["E"](x, [], [], t, np.zeros(s.nu), par).full()) for x, t, par in samples]
-    U, S, Vt = np.linalg.svd(matrices[0])
-    rank = int((1e-12 * max(S[0], 1e-300) < S).sum())
-    out = Factors(U[:, :rank], U[:, rank:], Vt[:rank].T, Vt[rank:].T)
-    for E in matrices:
-        scale = max(1.0, float(np.abs(E).max()))
-        own = np.linalg.svd(out.U1.T @ E @ out.V1, compute_uv=False)
-        inside = np.abs(out.U2.T @ E).max(initial=0.0) + np.abs(E @ out.V2).max(initial=0.0) < 1e-10 * scale
-        if not inside or (rank and own[-1] < 1e-12 * scale):
-            raise MethodError(
-                "E is singular and its range depends on the state: E^T z = DH has no solution in general, and no discrete "
-                "gradient pair "
-                "can be made; bring the system to semi-explicit form with system.transformed(phi, U), or give a pair to "
-                "gradient-pair"
-            )
-    return out
-
-
-def _clean(matrix: np.ndarray) -> Any:
-    """A constant matrix as a sparse expression."""
-    return ca.sparsify(SX(np.where(np.abs(matrix) < 1e-15, 0.0, matrix)))
 
 
 class _Frame:
     """The symbols of a step and the parts of a system in it."""
 
     def __init__(self, s: Any, rule: str) -> None:
-        self.s, self.F = s, factors(s)
+        self.s, self.F = s, bases(s)
         F = self.F
-        self.U1, self.U2, self.V1, self.V2 = (_clean(m) for m in (F.U1, F.U2, F.V1, F.V2))
+        self.U1, self.U2, self.V1, self.V2 = F.U1, F.U2, F.V1, F.V2
         self.n, self.r, self.h, self.t, self.x0 = s.n, F.rank, SX.sym("h"), s.t, s.q
         self.u = SX.sym("u", s.nu, 1)
         self.rule = rule
@@ -140,8 +94,9 @@ class _Frame:
     def sizes(self) -> tuple[Any, Any]:
         """Typical rates and costates."""
         s = self.s
-        rate = scales.typical(s.role("right", u=self.u)) + scales.POSITIONS * scales.typical(s.q) / ca.fabs(self.h) + 1e-300
-        return rate + scales.typical(s.q) * 1e-3, scales.typical(s.expression("z")) + scales.typical(s.role("gradient")) + 1e-300
+        return scales.port_rate(s, self.u, self.h), scales.typical(s.expression("z")) + scales.typical(
+            s.role("gradient")
+        ) + 1e-300
 
     def finished(self, solve: Solve, X: Any, z: Any, y: Any, u: Any, dissipated: Any) -> Step:
         s, h = self.s, self.h
@@ -153,12 +108,12 @@ class _Frame:
         )  # fmt: skip
 
 
-def _index_one(s: Any, F: Factors) -> bool:
+def _index_one(s: Any, F: Bases) -> bool:
     """Whether the algebraic equations can be solved for the algebraic states."""
     if F.rank == s.n:
         return True
-    block = ca.Function("b", [s.q, s.t, s.u, s.par], [_clean(F.U2).T @ ca.jacobian(s.role("right"), s.q) @ _clean(F.V2)])
-    for x, t in s._samples():
+    block = ca.Function("b", [s.q, s.t, s.u, s.par], [F.U2.T @ ca.jacobian(s.role("right"), s.q) @ F.V2])
+    for x, t in s.samples():
         value = np.asarray(block(x, t, np.zeros(s.nu), s.pack()).full())
         if np.isfinite(value).all() and np.linalg.cond(value) > 1e10:
             return False
@@ -185,12 +140,11 @@ class _Balanced(Method):
         if self.z2 not in ("auto", "midpoint", "right"):
             raise MethodError(f"z2 must be 'auto', 'midpoint' or 'right', not {self.z2!r}")
 
-    def check(self, system: Any) -> None:
-        super().check(system)
-        if system.kind == "port-hamiltonian":
-            factors(system)
+    @property
+    def needs(self) -> frozenset[Need]:
+        return super().needs | {Need.RATES, Need.BASES}
 
-    def _z2_rule(self, s: Any, F: Factors) -> str:
+    def _z2_rule(self, s: Any, F: Bases) -> str:
         return self.z2 if self.z2 != "auto" else "midpoint" if _index_one(s, F) else "right"
 
 
@@ -219,7 +173,7 @@ class DiscreteGradient(_Balanced):
         self._check_options()
 
     def step(self, system: Any) -> Step:
-        if system.kind != "port-hamiltonian":
+        if isinstance(system, Constrained):
             return EnergyMomentum(gradient=self.gradient).step(system)
         f = _Frame(system, self.at)
         s, r, m = system, f.r, system.n - f.r
@@ -323,11 +277,9 @@ class GradientPair(_Balanced):
         if self.E is not None and self.z is None:
             raise MethodError("a gradient pair needs z=..., a function of x0 and x1 with z . E (x1 - x0) = H(x1) - H(x0)")
 
-    def check(self, system: Any) -> None:
-        if self.z is None:
-            super().check(system)
-        else:
-            Method.check(self, system)
+    @property
+    def needs(self) -> frozenset[Need]:
+        return super().needs - ({Need.BASES} if self.z is not None else set())
 
     def step(self, system: Any) -> Step:
         if self.z is None:
@@ -364,55 +316,9 @@ class GradientPair(_Balanced):
         change = ca.substitute(H, s.q, s.q + h * X) - H
         f = ca.Function("pair", [s.q, X, h, s.t, s.par], [h * ca.dot(z, E @ X), change])
         rng = np.random.default_rng(2)
-        for x, t in s._samples():
+        for x, t in s.samples():
             have, want = (float(v) for v in f(x, rng.normal(size=s.n), 0.1, t, s.pack()))
             if np.isfinite(have + want) and abs(have - want) > 1e-8 * max(1.0, abs(want)):
                 raise ModelError(
                     f"this is not a discrete gradient pair: z . E (x1 - x0) = {have:.6g}, but H(x1) - H(x0) = {want:.6g}"
                 )
-
-
-def collocation_step(s: Any, T: Tableau) -> Step:
-    """A Runge-Kutta method on `E(x) x' = (J - R) z + (B - P) u - r`: the rates of the stages are unknown.
-
-    For a quadratic Hamiltonian, constant `E` and Gauss nodes the power balance holds exactly, with the weights of the quadrature
-    (Symank 2025, sec. 5.3).
-    """
-    f = _Frame(s, "midpoint")
-    k, n, r, h, t = T.stages, s.n, f.r, f.h, s.t
-    u = SX.sym("u", s.nu, k)
-    x, last, before = memory(n * k)
-    blocks = split(x, *([r] * k), *([n - r] * k))
-    rates = [f.V1 @ blocks[i] + f.V2 @ blocks[k + i] for i in range(k)]
-    first, second, supplied, dissipated = [], [], SX(0.0), SX(0.0)
-    outputs = SX(s.nu, 1)
-    for i in range(k):
-        at = s.q + h * sum((float(a) * rate for a, rate in zip(T.A[i], rates, strict=True) if a), SX(n, 1))
-        ti = t + float(T.c[i]) * h
-        residual = s.expression("E", q=at, t=ti) @ rates[i] - s.role("right", q=at, t=ti, u=u[:, i])
-        first.append(f.U1.T @ residual)
-        second.append(f.U2.T @ residual)
-        z, y = s.expression("z", q=at, t=ti), s.role("output", q=at, t=ti, u=u[:, i])
-        whole = s.expression("law", q=at, t=ti, u=u[:, i]) if s.has("law") else u[:, i]
-        R, P, S = (s.expression(key, q=at, t=ti) for key in ("R", "P", "S"))
-        supplied += h * float(T.b[i]) * ca.dot(y, whole)
-        dissipated += h * float(T.b[i]) * (ca.dot(z, R @ z) + 2 * ca.dot(z, P @ whole) + ca.dot(whole, S @ whole))
-        if s.has("r"):
-            gain = s.role("rate_of_energy", q=at, t=ti) - ca.dot(z, s.expression("r", q=at, t=ti))
-            supplied += h * float(T.b[i]) * gain
-        outputs += float(T.b[i]) * y
-    from dalembert.methods.stages import _extrapolated
-
-    f.u = u[:, 0]
-    speed, _ = f.sizes()
-    guess = _extrapolated(last, before, [(r, k), (n - r, k)], T.c)
-    levels = (0,) * (r * k) + (1,) * ((n - r) * k)
-    solve = Solve(x, ca.densify(ca.vertcat(*first, *second)), guess, scales.constant(speed, r * k), last, before, levels)
-    end = s.q + h * sum((float(b) * rate for b, rate in zip(T.b, rates, strict=True)), SX(n, 1))
-    return Step(
-        t=t, h=h, u=u, par=s.par,
-        state={"q": s.q, "v": s.v}, solves=(solve,), next={"q": end, "v": s.v},
-        lam=SX(0, 1), node=0.5,
-        work={"supplied": supplied, "dissipated": dissipated},
-        input_nodes=tuple(float(c) for c in T.c),
-    )  # fmt: skip

@@ -26,10 +26,12 @@ from typing import Any, ClassVar
 import casadi as ca
 
 from dalembert.errors import MethodError
-from dalembert.methods import scales
 from dalembert.methods.base import Method, register
 from dalembert.methods.gradients import GRADIENTS, Ends, Field, Pullback, midpoint
+from dalembert.methods.runge_kutta import Gauss
 from dalembert.methods.step import SX, Solve, Step, memory, split, two_sum
+from dalembert.systems import scales
+from dalembert.systems.constrained import Constrained
 
 
 class _OneStep(Method):
@@ -290,12 +292,9 @@ class Midpoint(_OneStep):
         return midpoint
 
     def step(self, system: Any) -> Step:
-        if system.kind != "port-hamiltonian":
+        if isinstance(system, Constrained):
             return super().step(system)
-        from dalembert.methods.discrete_gradient import collocation_step
-        from dalembert.methods.tableaus import tableau
-
-        return collocation_step(system, tableau("gauss", 1))
+        return Gauss(1).step(system)
 
     def _constraint(self, g: Field, ends: Ends, w: Any) -> Any:
         derivatives = [ca.jacobian(g.expression, g.x), ca.jacobian(g.expression, g.t)]

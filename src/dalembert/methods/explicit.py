@@ -9,15 +9,15 @@ which is right; of the generic third-order method (eq. 1.32) the last weight has
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from functools import cached_property
+from typing import ClassVar
 
-import casadi as ca
 import numpy as np
 
 from dalembert.errors import MethodError
-from dalembert.methods.base import Method, register
-from dalembert.methods.stages import rates
-from dalembert.methods.step import SX, Step
+from dalembert.methods.base import register
+from dalembert.methods.runge_kutta import RungeKutta
+from dalembert.methods.scheme import Scheme
 from dalembert.methods.tableaus import Tableau
 
 
@@ -77,54 +77,18 @@ TABLEAUS = {
 
 
 @dataclass(frozen=True)
-class Explicit(Method):
+class Explicit(RungeKutta):
     """An explicit Runge-Kutta method, its tableau found by its name."""
 
-    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
+    index: ClassVar[int] = 0
     keeps: ClassVar[str] = "nothing"
     source: ClassVar[str] = "Bertolazzi, Cocetti, Stocco, sec. 1.2.2"
-    symmetric: ClassVar[bool] = False
-    exact_levels: ClassVar[tuple[str, ...]] = ()
-    index: ClassVar[int] = 0
 
-    @property
-    def tableau(self) -> Tableau:
-        return TABLEAUS[self.name]
-
-    @property
-    def order(self) -> tuple[int, int, int]:  # type: ignore[override]
-        return (self.tableau.order,) * 3
-
-    def check(self, system: Any) -> None:
-        super().check(system)
-        if system.m:
-            raise MethodError(
-                f"{self.name} treats free systems only; for constraints use rattle, lobatto-pair-s or energy-momentum"
-            )
-
-    def step(self, system: Any) -> Step:
-        s, T, h = system, self.tableau, SX.sym("h")
-        y0, u = getattr(s, s.momenta), SX.sym("u", s.nu, T.stages)
-        inverse = s.inverse_mass() if s.kind == "mechanical" else SX.eye(s.n)
-        qd: list[Any] = []
-        yd: list[Any] = []
-        supplied, dissipated = SX(0.0), SX(0.0)
-        for i in range(T.stages):
-            q = s.q + h * sum((float(a) * r for a, r in zip(T.A[i], qd, strict=False) if a), SX(s.n, 1))
-            y = y0 + h * sum((float(a) * r for a, r in zip(T.A[i], yd, strict=False) if a), SX(s.n, 1))
-            v, inertia, force, power, loss = rates(s, q, y, None, s.t + float(T.c[i]) * h, u[:, i])
-            qd.append(v)
-            yd.append(inverse @ force if inverse is not None else ca.solve(inertia, force))
-            supplied += h * float(T.b[i]) * power
-            dissipated += h * float(T.b[i]) * loss
-        after = [x + h * sum((float(b) * r for b, r in zip(T.b, r_, strict=True)), SX(s.n, 1)) for x, r_ in ((s.q, qd), (y0, yd))]
-        return Step(
-            t=s.t, h=h, u=u, par=s.par,
-            state={"q": s.q, s.momenta: y0}, solves=(), next={"q": after[0], s.momenta: after[1]},
-            lam=SX(0, 1), node=1.0, work={"supplied": supplied, "dissipated": dissipated},
-            input_nodes=tuple(float(c) for c in T.c),
-        )  # fmt: skip
+    @cached_property
+    def scheme(self) -> Scheme:
+        return Scheme((TABLEAUS[self.name],))
 
 
-for _name in TABLEAUS:
-    register(dataclass(frozen=True)(type("".join(w.capitalize() for w in _name.split("-")), (Explicit,), {"name": _name})))
+for _name in TABLEAUS:  # classes are attributes of this module, so that they can be pickled
+    _class = "".join(word.capitalize() for word in _name.split("-"))
+    globals()[_class] = register(dataclass(frozen=True)(type(_class, (Explicit,), {"name": _name, "__module__": __name__})))

@@ -55,7 +55,7 @@ class _Stages:
         form, scheme = self.form, self.scheme
         m, self.carried = form.lam.numel(), SX.sym("carried", 0)
         mix = np.eye(self.k) if scheme.multipliers is None else scheme.multipliers
-        first = 1 if scheme.carries and m else 0
+        first = int(scheme.carried and m > 0)
         own = [SX.sym(f"lam{i}", m) for i in range(first, mix.shape[1])] if m else []
         for i, symbol in enumerate(own, first):
             self.unknowns["lam", i] = symbol
@@ -258,7 +258,7 @@ def step(form: Form, scheme: Scheme, h: SX) -> Step:
             after[name] = s.value(name, s.end)
         else:
             after[name] = s.w[s.end] if form.w.numel() else s.unknowns.get(("close", s.end), form.state[name])
-    if s.carried.numel() and "lam" not in form.begin:  # the last stage is the end of the step: its multiplier is the next first one
+    if s.carried.numel() and "lam" not in form.begin:  # the last multiplier is the first one of the next step
         state["lam"], after["lam"], begin["lam"] = s.carried, s.lam[-1], "lam"
     supplied, dissipated = _work(s)
     return Step(

@@ -14,7 +14,7 @@ Facts about a scheme are computed from these data: order, symmetry, symplecticit
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -32,14 +32,16 @@ class Scheme:
     """Tableaus of the parts (the last serves all parts beyond), constraint rows by level, and further nodes `(c, A)`.
 
     Levels are `"position"`, `"velocity"` (of all constraints) and `"nonholonomic"`. `multipliers` maps the unknown
-    multipliers to those that act at the stages, one row a stage; by default each stage has its own. `report` are weights of
-    the stages' multipliers, and the node at which this mean is defined. `stabilised` is the form of Gear, Gupta and Leimkuhler.
+    multipliers to those that act at the stages, one row a stage; by default each stage has its own. With `carried` the first of
+    them is the last one of the step before. `report` are weights of the stages' multipliers, and the node at which this mean
+    is defined. `stabilised` is the form of Gear, Gupta and Leimkuhler.
     """
 
     tables: tuple[Tableau, ...]
     rows: Mapping[str, Array] = field(default_factory=dict)
     nodes: tuple[Array, Array] | None = None
     multipliers: Array | None = None
+    carried: bool = False
     report: tuple[tuple[float, ...], float] | None = None
     stabilised: bool = False
 
@@ -86,14 +88,6 @@ class Scheme:
         return frozenset(out)
 
     @cached_property
-    def carries(self) -> bool:
-        """Whether the first stage is the beginning of the step, so that its multiplier is the last one of the step before."""
-        if self.multipliers is not None or set(self.rows) != {"velocity"} or len(self.rows["velocity"]) != self.stages:
-            return False
-        place = np.flatnonzero(self.rows["velocity"][0])
-        return len(place) == 1 and all(not self.weights(part)[place[0]].any() for part in range(len(self.tables)))
-
-    @cached_property
     def free_order(self) -> int:
         """Order on equations without constraints."""
         return min(t.order for t in self.tables)
@@ -114,7 +108,7 @@ class Scheme:
     @cached_property
     def symmetric(self) -> bool:
         """Whether the step with `-h` undoes the step with `h`: tableaus and constraint rows are their own mirror image."""
-        if self.carries or not all(t.symmetric for t in self.tables):
+        if self.carried or not all(t.symmetric for t in self.tables):
             return False
         kept = {*self.ends, *(["nonholonomic"] if "velocity" in self.ends else [])}
         return all(self._mirrored(R, level in kept) for level, R in self.rows.items())
@@ -142,7 +136,7 @@ class Scheme:
     @cached_property
     def symplectic_on_constraints(self) -> bool:
         """Whether holonomic systems do too: positions satisfy their constraints at every stage (Jay 1996, theorem 2)."""
-        if not self.symplectic or "position" not in self.rows or self.stabilised:
+        if not self.symplectic or "position" not in self.rows or self.stabilised or self.carried:
             return False
         at = {int(np.flatnonzero(row)[0]) for row in self.rows["position"] if np.count_nonzero(row) == 1}
         return all(i in at or not self.table(0).A[i].any() for i in range(self.stages))
@@ -170,19 +164,44 @@ def free(family: str, s: int) -> Scheme:
 
 
 def of_tableau(table: Tableau) -> Scheme:
-    """One tableau, the constraints at its stages."""
-    return Scheme((table,), {"velocity": at(range(table.stages), table.stages + 1)})
+    """One tableau, the constraints at its stages; a first stage that is the beginning of the step determines no multiplier."""
+    first = int(not table.A[0].any())
+    return Scheme((table,), {"velocity": at(range(first, table.stages), table.stages + 1)}, carried=bool(first))
 
 
 def lobatto_pair(s: int) -> Scheme:
-    """Jay's pair; with two stages it is RATTLE, and for nonholonomic constraints SPARK (Hilden 2009, eqs. 2.20, 2.25).
+    """Jay's pair: Lobatto IIIA moves the positions, IIIB the momenta (Jay 1996; Symank 2025, sec. 6.2).
 
     Each stage but the last has its multiplier, which makes the positions of the next satisfy their constraint; that of the last
     makes the velocities at the end satisfy theirs.
     """
-    A, B = tableau("lobatto-iiia", s), tableau("lobatto-iiib", s)
-    moments = np.hstack([A.A[1:], np.zeros((s - 1, 1))])
-    return Scheme((A, B), {"position": at(range(1, s), s + 1), "nonholonomic": moments, "velocity": at([s], s + 1)})
+    pair = tableau("lobatto-iiia", s), tableau("lobatto-iiib", s)
+    return Scheme(pair, {"position": at(range(1, s), s + 1), "velocity": at([s], s + 1)})
+
+
+def rattle() -> Scheme:
+    """The pair of two stages; the mean of its multipliers is that of the middle of the step, to second order."""
+    return replace(lobatto_pair(2), report=((0.5, 0.5), 0.5))
+
+
+def shake() -> Scheme:
+    """The pair of two stages with positions alone (Ryckaert, Ciccotti, Berendsen 1977; Symank 2025, sec. 6.2.1).
+
+        q2 - 2 q1 + q0 = h^2 M^-1 (f(q1) - G(q1)^T lam1),   g(q2) = 0
+
+    as a one-step method: a multiplier acts in the second half of one step and in the first half of the next, which makes
+    up for the one that was used before it was known.
+    """
+    pair = lobatto_pair(2)
+    rows = {"position": pair.rows["position"]}
+    return replace(pair, rows=rows, multipliers=np.array([[-1.0, 2.0], [0.0, 1.0]]), carried=True, report=((0.0, 1.0), 0.0))
+
+
+def mixed_pair(s: int) -> Scheme:
+    """The pair with nonholonomic constraints: moments of their residual take the place of positions (Hilden 2009, eq. 2.25)."""
+    pair = lobatto_pair(s)
+    moments = np.hstack([pair.tables[0].A[1:], np.zeros((s - 1, 1))])
+    return replace(pair, rows={**pair.rows, "nonholonomic": moments})
 
 
 def murua(s: int, stabilised: bool = False) -> Scheme:

@@ -31,10 +31,11 @@ from typing import Any, ClassVar
 import casadi as ca
 
 from dalembert.errors import MethodError, ModelError
-from dalembert.methods import scales
 from dalembert.methods.base import Method, register
 from dalembert.methods.step import SX, Solve, Step, memory, split
+from dalembert.systems import scales
 from dalembert.systems.base import column, scalar
+from dalembert.systems.needs import Need
 from dalembert.systems.tracing import symbols
 
 RULES = ("midpoint", "trapezoidal", "left")
@@ -45,7 +46,10 @@ class _Mechanical(Method):
 
     order: ClassVar[tuple[int, int, int]] = (2, 2, 2)
     treats: ClassVar[tuple[str, ...]] = ("mechanical",)
-    nonholonomic: ClassVar[bool] = True
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return frozenset({Need.VELOCITIES, Need.MASS})
 
 
 def _lagrangian(s: Any, q: Any, v: Any, t: Any) -> Any:

@@ -3,45 +3,39 @@
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import casadi as ca
 import numpy as np
+from casadi import SX
+from numpy.typing import ArrayLike, NDArray
 
 from dalembert.errors import ModelError, suggest
 from dalembert.systems import tracing
 from dalembert.systems.batch import batch, dense
+from dalembert.systems.form import Form
+from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture
 
-SX = ca.SX
-ARGUMENTS = ("q", "v", "p", "t", "u")
+Array = NDArray[np.float64]
+RESERVED = ("q", "v", "p", "x", "y", "z", "t", "u", "invariants")
 
 
-class System:
-    """A system in coordinates `q`, with symbolic parameters and functions traced from the user's.
+class System(ABC):
+    """A system with symbolic parameters and functions traced from the user's.
 
-    Each role (mass, potential, ...) is one CasADi function of `(q, v, p, t, u, parameters)`: it can be
-    evaluated with symbols by a method, with numbers by the analysis, and written to a file.
+    Each role (mass, potential, ...) is one CasADi function of the system's own `variables`, `t`, `u` and the parameters: it can
+    be evaluated with symbols by a method, with numbers by the analysis, and written to a file. `state` names the parts of
+    which a run is made, `starts` the initial values that can be given.
     """
 
-    kind = "system"
-    momenta = "v"  # the second half of the state: "v" or "p"
-    given: ClassVar[frozenset[str]] = frozenset(
-        [
-            "mass",
-            "potential",
-            "hamiltonian",
-            "holonomic",
-            "nonholonomic",
-            "dissipation",
-            "force",
-            "inputs",
-            "kinematics",
-            "invariants",
-            "points",
-        ]
-    )  # the roles a user states; all others follow
+    kind: ClassVar[str]
+    variables: ClassVar[tuple[str, ...]]
+    state: ClassVar[tuple[str, ...]]
+    starts: ClassVar[tuple[str, ...]]
+    given: ClassVar[frozenset[str]]  # the roles a user states; all others follow
     _classes: ClassVar[dict[str, type[System]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -50,10 +44,10 @@ class System:
     def __init__(
         self,
         coordinates: Sequence[str] | int,
-        parameters: Mapping[str, Any] | None,
+        parameters: Mapping[str, ArrayLike] | None,
         name: str | None,
-        initial: Mapping[str, Any] | None,
-        dimension: int | None,
+        initial: Mapping[str, ArrayLike] | None,
+        dimension: int | None = None,
     ) -> None:
         self.coordinates = _names(coordinates)
         self.n = len(self.coordinates)
@@ -63,30 +57,57 @@ class System:
         if dimension and self.n % dimension:
             raise ModelError(f"{self.n} coordinates cannot be particles in {dimension} dimensions")
         self.dimension = dimension
-        self.parameters: dict[str, np.ndarray] = {}
+        self.parameters: dict[str, Array] = {}
         for key, value in _mapping("parameters", parameters).items():
-            if key in (*ARGUMENTS, "x", "y", "z", "invariants") or not key.isidentifier():
+            if key in RESERVED or not key.isidentifier():
                 raise ModelError(f"a parameter cannot be called {key!r}: that name has a meaning of its own")
             self.parameters[key] = _numbers(f"parameter {key!r}", value)
         self._functions: dict[str, ca.Function] = {}
         self._steps: dict[Any, Any] = {}
-        self.q = SX.sym("q", self.n)
-        self.v = SX.sym("v", self.n)
-        self.p = SX.sym("p", self.n)
+        for symbol in self.variables:
+            setattr(self, symbol, SX.sym(symbol, self.n))
         self.t = SX.sym("t")
         self.u = SX.sym("u", 0)
         self.par = SX.sym("par", sum(x.size for x in self.parameters.values()))
         self.initial = _mapping("initial", initial)
         for key in self.initial:
-            if key not in ("q", "v", "p"):
-                raise ModelError(f"initial values are called q, v or p, not {key!r}")
+            if key not in self.starts:
+                raise ModelError(f"initial values are called {', '.join(self.starts)}, not {key!r}")
         self.picture: Picture | None = None
+
+    # ---- what each kind says of itself ------------------------------------------------------------------
+
+    @abstractmethod
+    def form(self, h: SX) -> Form:
+        """The equations as methods use them, with sizes for a step `h`."""
+
+    @abstractmethod
+    def rate_form(self, h: SX) -> Form:
+        """The equations in the system's own state, without momenta."""
+
+    def lacks(self, need: Need) -> str | None:
+        """What stands in the way of a method that needs this, in words; None where nothing does."""
+        return None
+
+    @property
+    def m(self) -> int:
+        """Number of constraints."""
+        return 0
 
     # ---- building ---------------------------------------------------------------------------------------
 
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The names of the arguments of all functions."""
+        return (*self.variables, "t", "u")
+
+    def symbols(self) -> list[SX]:
+        """The arguments of all functions, parameters last."""
+        return [*(getattr(self, name) for name in self.arguments), self.par]
+
     def _arguments(self) -> dict[str, Any]:
         """All names that a model function may use, as symbols with NumPy's shapes."""
-        known = {name: tracing.symbols(getattr(self, name), (getattr(self, name).numel(),)) for name in ("q", "v", "p")}
+        known = {name: tracing.symbols(getattr(self, name), (getattr(self, name).numel(),)) for name in self.variables}
         known["t"] = tracing.symbols(self.t, ())
         known["u"] = tracing.symbols(self.u, (self.u.numel(),))
         return known
@@ -105,9 +126,8 @@ class System:
             return tracing.call(role, function, arguments, known | arguments)
         raise ModelError(f"{role} must be a function or a constant, not the string {function!r}")
 
-    def _define(self, role: str, expression: Any) -> None:
-        inputs = [self.q, self.v, self.p, self.t, self.u, self.par]
-        self._functions[role] = ca.Function(role, inputs, [expression], [*ARGUMENTS, "par"], [role])
+    def _define(self, role: str, expression: SX) -> None:
+        self._functions[role] = ca.Function(role, self.symbols(), [expression], [*self.arguments, "par"], [role])
 
     def _finite(self, value: Any, role: str) -> None:
         """Refuse nan written into a model as a constant."""
@@ -126,23 +146,41 @@ class System:
         if not self.has(role):
             return False
         f = self._functions[role]
-        return any(f.jac_sparsity(0, [*ARGUMENTS, "par"].index(name)).nnz() > 0 for name in names)
+        return any(f.jac_sparsity(0, self.arguments.index(name)).nnz() > 0 for name in names)
 
-    def expression(self, role: str, q: Any = None, v: Any = None, t: Any = None, u: Any = None, p: Any = None) -> Any:
+    def expression(self, role: str, **given: SX | None) -> SX:
         """A role evaluated at symbols (the system's own where none is given), parameters symbolic."""
-        given = dict(zip(ARGUMENTS, (q, v, p, t, u), strict=True))
-        arguments = [getattr(self, k) if x is None else x for k, x in given.items()]
-        return self._functions[role](*arguments, self.par)
+        own = {name: getattr(self, name) for name in self.arguments}
+        unknown = given.keys() - own.keys()
+        if unknown:
+            raise KeyError(f"{role} has no argument {min(unknown)!r}")
+        values = own | {name: value for name, value in given.items() if value is not None}
+        out: SX = self._functions[role](*values.values(), self.par)
+        return out
 
-    def numeric(self, role: str, par: np.ndarray, **arguments: Any) -> np.ndarray:
-        """A role evaluated at numbers; arguments may be stacked with time first, and so is the result."""
+    def role(self, role: str, **arguments: SX | None) -> SX:
+        """Like `expression`, for given and derived roles alike."""
+        self.function(role)
+        return self.expression(role, **arguments)
+
+    def function(self, role: str) -> ca.Function:
+        """A given or derived role as a function of the system's arguments."""
         if role not in self._functions:
             self._define(role, self._derived(role))
-        f = self._functions[role]
+        return self._functions[role]
+
+    def value(self, role: str, par: Array, **at: ArrayLike) -> ca.DM:
+        """A role at one point, as a matrix; what is not given is zero."""
+        f = self.function(role)
+        return f(*(at[name] if name in at else np.zeros(f.size1_in(name)) for name in self.arguments), par)
+
+    def numeric(self, role: str, par: Array, **arguments: Any) -> Array:
+        """A role evaluated at numbers; arguments may be stacked with time first, and so is the result."""
+        f = self.function(role)
         arrays = {k: np.atleast_1d(np.asarray(x, dtype=float)) for k, x in arguments.items() if x is not None}
         count = max((1 if a.ndim == 1 and k != "t" else len(a) for k, a in arrays.items()), default=1)
         rows = []
-        for name in ARGUMENTS:
+        for name in self.arguments:
             a = arrays.get(name)
             if a is None:
                 rows.append(np.zeros(f.size1_in(name)))
@@ -153,23 +191,8 @@ class System:
         values = dense(batch(f, [*rows, par], count)[0], f.sparsity_out(0))
         return values[:, :, 0] if f.size2_out(0) == 1 else values
 
-    def _derived(self, role: str) -> Any:
+    def _derived(self, role: str) -> SX:
         """Expressions that follow from the given roles, made when first asked for."""
-        if role == "normal":  # dg/dq of the holonomic constraints
-            return ca.jacobian(self.expression("holonomic"), self.q) if self.mh else SX(0, self.n)
-        if role == "jacobian":  # all constraints at velocity level are jacobian @ v + rate: holonomic ones first
-            rows = self.role("normal")
-            if self.has("kinematics"):
-                rows = rows @ self.expression("kinematics")
-            return ca.vertcat(rows, ca.jacobian(self.expression("nonholonomic"), self.v)) if self.mn else rows
-        if role == "rate":  # g_t, and what A(q) v + a(q, t) has beside A v
-            own = ca.jacobian(self.expression("holonomic"), self.t) if self.mh else SX(0, 1)
-            return ca.vertcat(own, self.expression("nonholonomic", v=SX.zeros(self.nv))) if self.mn else own
-        if role == "drift":  # the constraints at velocity level
-            return ca.densify(self.role("jacobian") @ self.v + self.role("rate"))
-        if role == "curvature":  # the rate of `drift` at a constant v: (G v)_q v + 2 G_t v + g_tt for holonomic constraints
-            drift = self.role("drift")
-            return ca.jtimes(drift, self.q, self.qdot(self.q, self.v)) + ca.jacobian(drift, self.t)
         raise KeyError(role)
 
     @property
@@ -178,48 +201,13 @@ class System:
         return "points" in self._functions
 
     @property
-    def moving(self) -> bool:
-        """Whether a constraint moves by itself: `g_t` or `a(q, t)` is not zero."""
-        return bool(self.m) and ca.sparsify(self.role("rate")).nnz() > 0
-
-    def qdot(self, q: Any, v: Any) -> Any:
-        """`q'` for a velocity: `v` itself, or `Z(q) v`."""
-        return self.expression("kinematics", q=q) @ v if self.has("kinematics") else v
-
-    def role(self, role: str, **arguments: Any) -> Any:
-        """Like `expression`, for given and derived roles alike."""
-        if role not in self._functions:
-            self._define(role, self._derived(role))
-        return self.expression(role, **arguments)
-
-    @property
-    def mh(self) -> int:
-        """Number of holonomic constraints."""
-        return int(self._functions["holonomic"].size1_out(0)) if "holonomic" in self._functions else 0
-
-    @property
-    def mn(self) -> int:
-        """Number of nonholonomic constraints."""
-        return int(self._functions["nonholonomic"].size1_out(0)) if "nonholonomic" in self._functions else 0
-
-    @property
-    def m(self) -> int:
-        """Number of all constraints, which is that of the multipliers: holonomic ones first."""
-        return self.mh + self.mn
-
-    @property
-    def nv(self) -> int:
-        """Number of velocities: that of the coordinates, unless `kinematics` says otherwise."""
-        return int(self.v.numel())
-
-    @property
     def nu(self) -> int:
         """Number of inputs."""
         return int(self.u.numel())
 
     def size_of(self, name: str) -> int:
-        """How many entries an initial value has."""
-        return int(getattr(self, {"y": "q", "z": "v"}.get(name, name)).numel())
+        """How many entries a variable has."""
+        return int(getattr(self, name).numel())
 
     def pack(self, overrides: Mapping[str, Any] | None = None) -> np.ndarray:
         """The parameter vector, with some values replaced."""
@@ -244,11 +232,12 @@ class System:
         return out
 
     def __repr__(self) -> str:
-        parts = [f"{self.n} coordinates"]
-        parts += [f"{self.mh} holonomic constraints"] * bool(self.mh)
-        parts += [f"{self.mn} nonholonomic constraints"] * bool(self.mn)
-        parts += [f"{self.nu} inputs"] * bool(self.nu)
-        return f"<{type(self).__name__} {self.name!r}: {', '.join(parts)}>"
+        counts = [f"{count} {what}" for what, count in self._counts().items() if count]
+        return f"<{type(self).__name__} {self.name!r}: {', '.join(counts)}>"
+
+    def _counts(self) -> dict[str, int]:
+        """What there is, and how many, for `repr`."""
+        return {"states": self.n, "inputs": self.nu}
 
     # ---- to a file and back -----------------------------------------------------------------------------
 
@@ -278,14 +267,15 @@ class System:
         self.u = SX.sym("u", data["inputs"])
         self._functions = {k: ca.Function.deserialize(f) for k, f in data["functions"].items()}
         first = next(iter(self._functions.values()))
-        self.v, self.p = SX.sym("v", first.size1_in("v")), SX.sym("p", first.size1_in("p"))
-        for key in ("ports", "constraint"):
-            if data.get(key):
-                value = _tuples(data[key]) if key == "ports" else tuple(data[key])
-                setattr(self, "ports" if key == "ports" else "_constraint", value)
+        for name in self.variables:
+            setattr(self, name, SX.sym(name, first.size1_in(name)))
+        self._restore(data)
         if data["picture"]:
-            self.picture = Picture(**{k: _tuples(x) for k, x in data["picture"].items()})
+            self.picture = Picture(**{k: tuples(x) for k, x in data["picture"].items()})
         return self
+
+    def _restore(self, data: Mapping[str, Any]) -> None:
+        """Take what a kind of system has written beside the common data."""
 
     def __getstate__(self) -> str:
         return self.dumps()
@@ -306,8 +296,9 @@ def _mapping(what: str, value: Any) -> dict[str, Any]:
     return out
 
 
-def _tuples(x: Any) -> Any:
-    return tuple(_tuples(y) for y in x) if isinstance(x, list) else x
+def tuples(x: Any) -> Any:
+    """Lists within lists as tuples."""
+    return tuple(tuples(y) for y in x) if isinstance(x, list) else x
 
 
 def _names(coordinates: Sequence[str] | int) -> tuple[str, ...]:

@@ -8,8 +8,10 @@ from typing import Any, ClassVar
 import casadi as ca
 
 from dalembert.errors import ModelError, UnknownKeyword
-from dalembert.systems import tracing
+from dalembert.systems import scales, tracing
 from dalembert.systems.base import SX, System, column
+from dalembert.systems.form import Form
+from dalembert.systems.needs import Need
 
 
 class IndexTwoDAE(System):
@@ -34,10 +36,14 @@ class IndexTwoDAE(System):
     Arguments of functions are matched by name: `y`, `z`, `t`, `u` and any parameter.
     """
 
-    kind = "dae"
-    momenta = "v"
+    kind: ClassVar[str] = "dae"
+    variables: ClassVar[tuple[str, ...]] = ("y", "z")
+    state: ClassVar[tuple[str, ...]] = ("y", "z")
+    starts: ClassVar[tuple[str, ...]] = ("y", "z")
     index: ClassVar[int] = 2
-    given: ClassVar[frozenset[str]] = frozenset(["holonomic", "points", "rhs", *(f"part{i}" for i in range(1, 10))])
+    given: ClassVar[frozenset[str]] = frozenset(["g", "points", "rhs", *(f"part{i}" for i in range(1, 10))])
+    y: SX
+    z: SX
 
     def __init__(
         self,
@@ -54,29 +60,28 @@ class IndexTwoDAE(System):
     ) -> None:
         if unknown:
             raise UnknownKeyword.of(type(self).__name__, unknown, type(self).__init__)
-        renamed = {"y": "q", "z": "v"}
-        super().__init__(coordinates, parameters, name, {renamed.get(k, k): x for k, x in (initial or {}).items()}, None)
+        super().__init__(coordinates, parameters, name, initial)
         if (f is None) == (parts is None):
             raise ModelError("give the right-hand side as f=... or as parts=[...], one of them")
         if isinstance(inputs, bool) or not isinstance(inputs, int) or inputs < 0:
             raise ModelError(f"inputs is the number of inputs of the system, not {inputs!r}")
         self.u = SX.sym("u", inputs)
         constraint = self._trace_constraint(g)
-        self._define("holonomic", ca.densify(constraint))
+        self._define("g", ca.densify(constraint))
         functions = [f] if parts is None else list(parts)
         if len(functions) > 5:
             raise ModelError(f"there are five Lobatto matrices, but {len(functions)} parts")
         total = SX(self.n, 1)
         for i, function in enumerate(functions, 1):
             part = column(f"part {i}", self._trace(f"part {i}", function, ("y", "z", "t", "u")), self.n)
-            if parts is not None and i == 1 and ca.depends_on(part, self.v):
+            if parts is not None and i == 1 and ca.depends_on(part, self.z):
                 raise ModelError(
                     "the first part must not depend on z (it is treated with Lobatto IIIA, which has no stage for it)"
                 )
             self._define(f"part{i}", ca.densify(part))
             total += part
         self._define("rhs", ca.densify(total))
-        if self.index > 1 and not ca.jacobian(total, self.v).nnz():
+        if self.index > 1 and not ca.jacobian(total, self.z).nnz():
             raise ModelError("the right-hand side does not depend on z: the constraint cannot act")
         self._check_index()
 
@@ -84,23 +89,31 @@ class IndexTwoDAE(System):
         constraint = column("g", self._trace("g", g, ("y", "t")))
         if not constraint.numel():
             raise ModelError("a semi-explicit system needs at least one constraint g")
-        self.v = SX.sym("z", constraint.numel())
+        self.z = SX.sym("z", constraint.numel())
         return constraint
 
     def _check_index(self) -> None:
         """The equation that defines `z` must contain it, and those before it must not."""
         levels = self.levels()
         for i, level in enumerate(levels[:-1]):
-            if ca.depends_on(level, self.v):
+            if ca.depends_on(level, self.z):
                 raise ModelError(f"this is not a system of index {self.index}: derivative {i} of g contains z already")
-        if not ca.depends_on(levels[-1], self.v):
+        if not ca.depends_on(levels[-1], self.z):
             raise ModelError(f"the index is higher than {self.index}: derivative {self.index - 1} of g does not contain z")
+
+    @property
+    def m(self) -> int:
+        """Number of constraints, and of algebraic variables."""
+        return int(self.z.numel())
+
+    def _counts(self) -> dict[str, int]:
+        return {"differential variables": self.n, "algebraic variables": self.m, "inputs": self.nu}
 
     def levels(self) -> list[Any]:
         """`g` and its derivatives along the motion, up to the one that defines `z`."""
-        out = [self.expression("holonomic")]
+        out = [self.expression("g")]
         for _ in range(self.index - 1):
-            out.append(ca.jtimes(out[-1], self.q, self.expression("rhs")) + ca.jacobian(out[-1], self.t))
+            out.append(ca.jtimes(out[-1], self.y, self.expression("rhs")) + ca.jacobian(out[-1], self.t))
         return out
 
     @classmethod
@@ -109,21 +122,49 @@ class IndexTwoDAE(System):
     ) -> IndexTwoDAE:
         """From expressions in given symbols, with the parameters of another system."""
         self = cls.__new__(cls)
-        System.__init__(self, names, like.parameters, like.name, initial, None)
-        self.q, self.v, self.t, self.u, self.par = y, z, like.t, like.u, like.par
-        self._define("holonomic", ca.densify(g))
+        System.__init__(self, names, like.parameters, like.name, initial)
+        self.y, self.z, self.t, self.u, self.par = y, z, like.t, like.u, like.par
+        self._define("g", ca.densify(g))
         for i, part in enumerate(parts, 1):
             self._define(f"part{i}", ca.densify(part))
         self._define("rhs", ca.densify(sum(parts, SX(y.numel(), 1))))
         return self
 
-    def _arguments(self) -> dict[str, Any]:
-        return {
-            "y": tracing.symbols(self.q, (self.n,)),
-            "z": tracing.symbols(self.v, (self.v.numel(),)),
-            "t": tracing.symbols(self.t, ()),
-            "u": tracing.symbols(self.u, (self.u.numel(),)),
+    @property
+    def decomposition(self) -> int:
+        """The number of parts of the right-hand side."""
+        return len(self.parts)
+
+    def lacks(self, need: Need) -> str | None:
+        if need is Need.NO_CONSTRAINTS and self.index > 1:
+            return f"the constraints of {self.name!r}, which has index {self.index}"
+        if need is Need.INDEX_TWO and self.index > 2:
+            return f"a system of index {self.index}"
+        if need is Need.PARTS and len(self.parts) < 2:
+            return f"{self.name!r}, which has one f: it needs parts=[f1, f2, ...], the first of which does not depend on z"
+        return super().lacks(need)
+
+    def form(self, h: SX) -> Form:
+        """`y' = sum of the parts`; `z` by `g(y, z) = 0` on index 1, else as multipliers of the constraint `g(y) = 0`.
+
+        Methods treat that constraint as they treat those of velocity. `z` at the end of a step follows from the derivative of `g`
+        that contains it.
+        """
+        rhs, g = self.expression("rhs"), self.expression("g")
+        sizes = {
+            "y": scales.typical(rhs) + scales.POSITIONS * scales.typical(self.y) / ca.fabs(h),
+            "w": scales.typical(self.z),
         }
+        first = self.index == 1
+        kind: dict[str, Any] = {"w": self.z, "relation": g} if first else {"lam": self.z, "levels": {"velocity": g}}
+        return Form(
+            y={"y": self.y}, parts=tuple({"y": self.expression(part)} for part in self.parts),
+            t=self.t, u=self.u, par=self.par, state={"y": self.y, "z": self.z},
+            begin={"y": self.y, "w" if first else "lam": self.z}, first={"y": rhs}, closing=self.role("hidden"), sizes=sizes, **kind,
+        )  # fmt: skip
+
+    def rate_form(self, h: SX) -> Form:
+        return self.form(h)
 
     @property
     def parts(self) -> list[str]:
@@ -131,7 +172,7 @@ class IndexTwoDAE(System):
         return [f"part{i}" for i in range(1, 10) if f"part{i}" in self._functions]
 
     def _derived(self, role: str) -> Any:
-        if role == "drift":  # the hidden constraint, which defines z
+        if role == "hidden":  # the constraint, or its derivative, which defines z
             return ca.densify(self.levels()[-1])
         return super()._derived(role)
 
@@ -148,7 +189,7 @@ class IndexOneDAE(IndexTwoDAE):
         super().__init__(coordinates, **options)
 
     def _trace_constraint(self, g: Any) -> Any:
-        self.v = SX.sym("z", self._algebraic)
+        self.z = SX.sym("z", self._algebraic)
         constraint = column("g", self._trace("g", g, ("y", "z", "t", "u")))
         if constraint.numel() != self._algebraic:
             raise ModelError(

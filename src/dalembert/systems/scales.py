@@ -12,8 +12,8 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from casadi import SX
 
-SX = ca.SX
 POSITIONS = 1e-6
 
 
@@ -84,3 +84,9 @@ def velocity_level(s: Any, velocity: Any, free: Any, h: Any) -> Any:
     h = ca.fabs(h)  # sub-steps of a composition may go backwards
     G = ca.fabs(s.role("jacobian"))
     return (G @ ca.fabs(velocity) + ca.sum2(G) * (h * typical(free) + POSITIONS * length(s) / h)) / 8
+
+
+def port_rate(s: Any, u: SX, h: SX) -> SX:
+    """The size of the rates of a port-Hamiltonian system."""
+    rate = typical(s.role("right", u=u)) + POSITIONS * typical(s.x) / ca.fabs(h) + 1e-300
+    return rate + 1e-3 * typical(s.x)

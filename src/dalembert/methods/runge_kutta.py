@@ -1,0 +1,360 @@
+"""The Runge-Kutta-like methods of the register: each is an entry that names its scheme (`scheme.py`).
+
+Their step is made by the one residual (`residual.py`). What they can do is computed from the scheme: order, symmetry, symplectic
+structure, the levels that hold at the end of a step, and what they need of a system.
+
+Multipliers of a solution are those of the acceleration level at the stored times, unless a scheme reports its own. Power: the
+forces of the stages times their velocities, with the weights `b`. Stages of Murua's method are off the constraint, and what
+their multipliers do there is just the change of a quadratic energy (Symank 2025, eq. 6.15).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from casadi import SX
+
+from dalembert.errors import MethodError
+from dalembert.methods import residual, scheme
+from dalembert.methods.base import KINDS, Method, register
+from dalembert.methods.scheme import Scheme
+from dalembert.methods.step import Step
+from dalembert.systems.needs import Need
+
+
+class RungeKutta(Method):
+    """A method given by its scheme."""
+
+    treats: ClassVar[tuple[str, ...]] = KINDS
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        """The method as data."""
+        raise TypeError(f"{type(self).__name__} has no scheme")
+
+    def scheme_on(self, system: Any) -> Scheme:
+        """The scheme on a system: the same for all but SPARK methods, which have a tableau for each part of it."""
+        return self.scheme
+
+    def step(self, system: Any) -> Step:
+        own, h = self.scheme_on(system), SX.sym("h")
+        # explicit methods keep nothing: they act on velocities, and need no momenta
+        return residual.step(system.form(h) if own.implicit else system.rate_form(h), own, h)
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        return (self.scheme.order,) * 3
+
+    @property
+    def free_order(self) -> int:
+        return self.scheme.free_order
+
+    @property
+    def symmetric(self) -> bool:
+        return self.scheme.symmetric
+
+    @property
+    def symplectic(self) -> bool:
+        s = self.scheme
+        return s.symplectic_on_constraints if s.rows else s.symplectic
+
+    @property
+    def exact_levels(self) -> tuple[str, ...]:
+        return tuple(level for level in ("position", "velocity") if level in self.scheme.ends)
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        s = self.scheme
+        table = s.table(0)
+        stiff = not s.divides and table.stiffly_accurate and len(s.tables) == 1
+        found = {
+            Need.NO_CONSTRAINTS: not s.rows,
+            Need.HOLONOMIC: bool(s.rows) and "nonholonomic" not in s.rows and ("position" in s.rows and not s.stabilised),
+            Need.VELOCITIES: len(s.tables) > 1,
+            Need.INERTIA: s.divides,
+            Need.MOMENTA: not table.stiffly_accurate,
+            Need.INDEX_TWO: not stiff,
+            Need.BASES: True,
+        }
+        return frozenset(need for need, wanted in found.items() if wanted)
+
+
+@dataclass(frozen=True)
+class Staged(RungeKutta):
+    """A family with a number of stages; its name ends in it."""
+
+    stages: int = 3
+
+    fewest: ClassVar[int] = 1
+    family: ClassVar[str]
+    index: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        whole = isinstance(self.stages, (int, np.integer)) and not isinstance(self.stages, bool)
+        if not whole or not self.fewest <= self.stages <= 12:
+            raise MethodError(f"{self.name} has {self.fewest} to 12 stages, not {self.stages!r}")
+
+    def __str__(self) -> str:
+        return f"{self.name}-{self.stages}"
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return scheme.classical(self.name, int(self.stages))
+
+
+@register
+@dataclass(frozen=True)
+class Gauss(Staged):
+    """Gauss collocation: order 2 s on free systems. Keeps: quadratic invariants, the power balance of quadratic energies."""
+
+    name: ClassVar[str] = "gauss"
+    keeps: ClassVar[str] = "symplectic structure, quadratic invariants, power balance of quadratic energies (free systems)"
+    source: ClassVar[str] = "Hairer, Lubich, Wanner, sec. II.1; Symank 2025, sec. 5.3"
+
+
+@register
+@dataclass(frozen=True)
+class RadauIIA(Staged):
+    """Radau IIA: order 2 s - 1, velocity constraints at the end of the step."""
+
+    name: ClassVar[str] = "radau-iia"
+    keeps: ClassVar[str] = "velocity constraints; damps stiff motion"
+    source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, table 2.1"
+
+
+@register
+@dataclass(frozen=True)
+class LobattoIIIC(Staged):
+    """Lobatto IIIC: order 2 s - 2, velocity constraints at the end of the step."""
+
+    fewest: ClassVar[int] = 2
+    name: ClassVar[str] = "lobatto-iiic"
+    keeps: ClassVar[str] = "velocity constraints; damps stiff motion"
+    source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, table 2.1"
+
+
+@register
+@dataclass(frozen=True)
+class LobattoIIIA(Staged):
+    """Lobatto IIIA: order 2 s - 2, velocity constraints at the end of the step; its multipliers are carried along."""
+
+    fewest: ClassVar[int] = 2
+    name: ClassVar[str] = "lobatto-iiia"
+    keeps: ClassVar[str] = "velocity constraints"
+    source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, table 2.1"
+
+
+@register
+@dataclass(frozen=True)
+class RadauIA(Staged):
+    """Radau IA: order 2 s - 1 on free systems, s on constrained ones."""
+
+    name: ClassVar[str] = "radau-ia"
+    keeps: ClassVar[str] = "nothing exactly; damps stiff motion"
+    source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, table 2.1"
+
+
+class _Free(Staged):
+    """A classical method for free systems and index 1: its stages do not reach the constraints at the end of a step."""
+
+    fewest: ClassVar[int] = 2
+    index: ClassVar[int] = 0
+    source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, sec. 2.5"
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return scheme.free(self.name, int(self.stages))
+
+
+@register
+@dataclass(frozen=True)
+class LobattoIIIB(_Free):
+    """Lobatto IIIB: order 2 s - 2, symmetric; the partner of IIIA in `lobatto-pair-s`."""
+
+    name: ClassVar[str] = "lobatto-iiib"
+    keeps: ClassVar[str] = "symmetry"
+
+
+@register
+@dataclass(frozen=True)
+class LobattoIIICStar(_Free):
+    """Lobatto IIIC*: order 2 s - 2, its first stage explicit; the partner of IIIC."""
+
+    name: ClassVar[str] = "lobatto-iiic*"
+    keeps: ClassVar[str] = "nothing exactly"
+
+
+@register
+@dataclass(frozen=True)
+class LobattoIIID(_Free):
+    """Lobatto IIID, the mean of IIIC and IIIC*: order 2 s - 2, symmetric and symplectic."""
+
+    name: ClassVar[str] = "lobatto-iiid"
+    keeps: ClassVar[str] = "symplectic structure, quadratic invariants, symmetry (free systems)"
+
+
+@register
+@dataclass(frozen=True)
+class LobattoPair(Staged):
+    """Jay's symplectic method for index 3: both constraint levels, any Hamiltonian, any mass matrix.
+
+        Q_i = q0 + h sum_j a_ij H_p(Q_j, P_j),   P_i = p0 - h sum_j ab_ij (H_q(Q_j, P_j) + G(Q_j)^T Lam_j),   g(Q_i) = 0
+
+    with `a` Lobatto IIIA and `ab` Lobatto IIIB. The first stage is the beginning of the step and the last one its end; IIIB
+    does not use the rate of the last stage, so that `Lam_s` is free: it makes `G(q1) H_p(q1, p1) = 0`.
+    """
+
+    fewest: ClassVar[int] = 2
+    index: ClassVar[int] = 3
+    name: ClassVar[str] = "lobatto-pair"
+    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
+    keeps: ClassVar[str] = "symplectic structure, position and velocity constraints, symmetry"
+    source: ClassVar[str] = "Jay 1996; Symank 2025, sec. 6.2"
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return scheme.lobatto_pair(int(self.stages))
+
+
+@register
+@dataclass(frozen=True)
+class Rattle(RungeKutta):
+    """RATTLE: symplectic, both constraint levels at round-off, for any Hamiltonian and any mass matrix.
+
+        P  = p0 - h/2 (H_q(q0, P) + G(q0)^T lam - F(q0, P))
+        q1 = q0 + h/2 (H_p(q0, P) + H_p(q1, P)),          g(q1) = 0
+        p1 = P - h/2 (H_q(q1, P) + G(q1)^T mu - F(q1, P)), G(q1) H_p(q1, p1) = 0.
+
+    It is the Lobatto pair of two stages. `lam` acts at the beginning of the step and `mu` at its end; each is off by O(h), but
+    their mean is the multiplier in the middle of the step to second order, and that is what is stored.
+
+    Keeps: both levels of the constraints to round-off; symplectic and symmetric where no forces act, so that the energy does
+    not drift.
+    """
+
+    name: ClassVar[str] = "rattle"
+    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
+    keeps: ClassVar[str] = "symplectic structure, position and velocity constraints"
+    source: ClassVar[str] = "Andersen 1983; Jay 1996; Symank 2025, sec. 6.2"
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return scheme.rattle()
+
+
+@register
+@dataclass(frozen=True)
+class Shake(RungeKutta):
+    """SHAKE: Verlet's method with the position constraints.
+
+    `lam` of a step is defined at its beginning. The velocity at the end of a step uses the multiplier known so far, so that it is
+    of second order but off the velocity constraint; the positions are those of the two-step form, and those of RATTLE.
+
+    Keeps: position constraints to round-off; its positions are those of a symplectic method.
+    """
+
+    name: ClassVar[str] = "shake"
+    treats: ClassVar[tuple[str, ...]] = ("mechanical",)
+    keeps: ClassVar[str] = "position constraints; energy without drift"
+    source: ClassVar[str] = "Ryckaert, Ciccotti, Berendsen 1977; Symank 2025, sec. 6.2.1"
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return scheme.shake()
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return super().needs | {Need.SMALL_MASS, Need.POSITION_FORCES}
+
+
+@register
+@dataclass(frozen=True)
+class Murua(Staged):
+    """Murua's method: Gauss collocation with velocity constraints at Lobatto nodes, order 2 s. Keeps: velocity constraints."""
+
+    name: ClassVar[str] = "murua"
+    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "dae")
+    keeps: ClassVar[str] = "velocity constraints, symmetry"
+    source: ClassVar[str] = "Murua 1997; Symank 2025, sec. 6.3"
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return scheme.murua(int(self.stages))
+
+
+@register
+@dataclass(frozen=True)
+class MuruaGGL(Staged):
+    """Murua's method on the stabilised form of Gear, Gupta and Leimkuhler. Keeps: position and velocity constraints."""
+
+    name: ClassVar[str] = "murua-ggl"
+    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
+    keeps: ClassVar[str] = "position and velocity constraints, symmetry"
+    source: ClassVar[str] = "Murua 1997; Gear, Gupta, Leimkuhler 1985; Symank 2025, sec. 6.3.3"
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return scheme.murua(int(self.stages), stabilised=True)
+
+
+@register
+@dataclass(frozen=True)
+class Spark(Staged):
+    """Jay's SPARK methods of the Lobatto family: order 2 s - 2 for any decomposition into the five parts.
+
+    On mechanical and Hamiltonian systems the positions are treated with Lobatto IIIA and the momenta with IIIB: nonholonomic
+    constraints hold at the end of each step, holonomic ones at both levels.
+    """
+
+    stages: int = 2
+    fewest: ClassVar[int] = 2
+    name: ClassVar[str] = "spark"
+    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "dae")
+    keeps: ClassVar[str] = "constraints at the end of each step, of both kinds; symmetry (parts 1, 2, 5)"
+    source: ClassVar[str] = "Jay 2003; Hilden 2009, sec. 2.5"
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return scheme.mixed_pair(int(self.stages))
+
+    def scheme_on(self, system: Any) -> Scheme:
+        parts = system.decomposition
+        return self.scheme if parts is None else scheme.spark(int(self.stages), parts)
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return super().needs | {Need.PARTS}
+
+
+class _Specialized(Staged):
+    """Specialized Runge-Kutta methods: moments of the constraint at the stages, and the constraint at the end."""
+
+    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "dae")
+    source: ClassVar[str] = "Jay 2006; Hilden 2009, sec. 2.6"
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return scheme.specialized(self.family, int(self.stages))
+
+
+@register
+@dataclass(frozen=True)
+class SRKGauss(_Specialized):
+    """Gauss methods that keep their order 2 s on index 2, and the constraint at the end of each step."""
+
+    name: ClassVar[str] = "srk-gauss"
+    family: ClassVar[str] = "gauss"
+    keeps: ClassVar[str] = "constraints at the end of each step, symmetry"
+
+
+@register
+@dataclass(frozen=True)
+class SRKRadauIA(_Specialized):
+    """Radau IA methods that keep their order 2 s - 1 on index 2, and the constraint at the end of each step."""
+
+    name: ClassVar[str] = "srk-radau-ia"
+    family: ClassVar[str] = "radau-ia"
+    keeps: ClassVar[str] = "constraints at the end of each step"

@@ -1,0 +1,274 @@
+"""What mechanical and Hamiltonian systems have in common: constraints, dissipation, forces and inputs."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+
+from dalembert.errors import ModelError
+from dalembert.systems import scales
+from dalembert.systems.base import System, column, square
+from dalembert.systems.form import Power
+from dalembert.systems.needs import Need
+from dalembert.systems.picture import Picture, attach
+from dalembert.systems.tracing import symbols
+
+
+class Constrained(System):
+    """Constraints, dissipation, forces and inputs: common to the Lagrangian and the Hamiltonian side.
+
+    `momenta` is the second half of the state, `"v"` or `"p"`; `energy_role` the function that holds the energy of position.
+    """
+
+    variables: ClassVar[tuple[str, ...]] = ("q", "v", "p")
+    momenta: ClassVar[str]
+    energy_role: ClassVar[str]
+    decomposition: ClassVar[None] = None  # positions and momenta are the parts of a SPARK method
+    given: ClassVar[frozenset[str]] = frozenset(
+        ["mass", "potential", "hamiltonian", "holonomic", "nonholonomic", "dissipation", "force", "inputs", "kinematics", "invariants",
+         "points"]
+    )  # fmt: skip
+    q: SX
+    v: SX
+    p: SX
+
+    def _define_common(
+        self,
+        holonomic: Any,
+        nonholonomic: Any,
+        dissipation: Any,
+        force: Any,
+        inputs: Any,
+        invariants: Any,
+        picture: Picture | None,
+    ) -> dict[str, Any]:
+        n, moving = self.nv, ("p",) if self.momenta == "p" else ()
+        if isinstance(inputs, (int, np.integer)) and not isinstance(inputs, bool) and inputs < 0:
+            raise ModelError(f"inputs is a matrix B(q) or a number of inputs, not {inputs}")
+        if isinstance(inputs, (int, np.integer)) and not isinstance(inputs, bool):
+            self.u = SX.sym("u", int(inputs))
+        elif inputs is not None:
+            B = self._trace("inputs", inputs, ("q", "t"))
+            B = B if B.shape[0] == n else B.T if B.shape == (1, n) else B
+            if B.shape[0] != n:
+                raise ModelError(f"inputs must return a matrix with {n} rows (B(q), one column an input), got {B.shape}")
+            self.u = SX.sym("u", B.shape[1])
+            self._define("inputs", B)
+        extra: dict[str, Any] = {}
+        if invariants is not None:
+            value = column("invariants", self._trace("invariants", invariants, ("q",)))
+            _check_quadratic(value, self.q)
+            self._define("invariants", value)
+            # passed symbolically, so that discrete gradients can differentiate through them
+            extra["invariants"] = symbols(ca.densify(value), (value.numel(),))
+        if holonomic is not None:
+            g = column("holonomic", self._trace("holonomic", holonomic, ("q", "t", "invariants"), extra))
+            self._finite(g, "holonomic")
+            acting = set(ca.jacobian(g, self.q).sparsity().row())
+            for i in range(g.numel()):
+                if i not in acting:
+                    raise ModelError(f"holonomic constraint {i + 1} does not depend on q")
+            if g.numel():
+                self._define("holonomic", ca.densify(g))
+        if dissipation is not None:
+            R = square("dissipation", self._trace("dissipation", dissipation, ("q", "v", *moving, "t")), n)
+            self._define("dissipation", R)
+        if force is not None:
+            if not self.nu and callable(force) and "u" in getattr(getattr(force, "__code__", None), "co_varnames", ()):
+                raise ModelError("force uses u, but the system has no inputs: say how many, inputs=1, or give their matrix B(q)")
+            f = column("force", self._trace("force", force, ("q", "v", *moving, "t", "u")), n)
+            self._finite(f, "force")
+            self._define("force", f)
+        if nonholonomic is not None:
+            self._define_nonholonomic(nonholonomic)
+        attach(self, picture)
+        return extra
+
+    def _define_nonholonomic(self, nonholonomic: Any) -> None:
+        """`A(q) v + a(q, t)`, checked to be linear in `v`; a matrix `A(q)` may be given instead."""
+        a = self._trace("nonholonomic", nonholonomic, ("q", "v", "t"))
+        if a.shape[1] == self.nv and self.nv > 1 and not ca.depends_on(a, self.v):
+            a = a @ self.v
+        a = column("nonholonomic", a)
+        A = ca.jacobian(a, self.v)
+        for i in range(a.numel()):
+            if A[i, :].nnz() == 0:
+                raise ModelError(f"nonholonomic constraint {i + 1} does not depend on v; a constraint on q is holonomic")
+            if ca.depends_on(A[i, :], self.v):
+                raise ModelError(f"nonholonomic constraint {i + 1} is not linear in v: A(q) v + a(q, t) is expected")
+        if a.numel():
+            self._define("nonholonomic", ca.densify(a))
+
+    def _check_numbers(self, *symmetric: str) -> None:
+        """At a few points: mass and dissipation symmetric, dissipation positive semidefinite."""
+        rng = np.random.default_rng(0)
+        par = self.pack()
+        if self.n > 400:
+            return
+        for _ in range(3):
+            q, v = rng.normal(size=self.n), rng.normal(size=self.nv)
+            for role in symmetric:
+                if not self.has(role):
+                    continue
+                A = self.numeric(role, par, q=q, v=v, p=v)[0]
+                A = A.reshape(self.nv, self.nv)
+                if not np.isfinite(A).all():
+                    continue
+                skew = np.abs(A - A.T)
+                if skew.max() > 1e-10 * max(1.0, np.abs(A).max()):
+                    i, j = np.unravel_index(skew.argmax(), skew.shape)
+                    raise ModelError(
+                        f"{role} is not symmetric: entry ({i + 1}, {j + 1}) is {A[i, j]:.6g}, "
+                        f"entry ({j + 1}, {i + 1}) is {A[j, i]:.6g}"
+                    )
+                if role == "dissipation":
+                    low = float(np.linalg.eigvalsh(A)[0])
+                    if low < -1e-10 * max(1.0, np.abs(A).max()):
+                        raise ModelError(
+                            f"dissipation is not positive semidefinite (eigenvalue {low:.3g}): it would feed energy in; "
+                            "give such a term as force"
+                        )
+
+    def _derived(self, role: str) -> SX:
+        """Expressions that follow from the given roles, made when first asked for."""
+        if role == "normal":  # dg/dq of the holonomic constraints
+            return ca.jacobian(self.expression("holonomic"), self.q) if self.mh else SX(0, self.n)
+        if role == "jacobian":  # all constraints at velocity level are jacobian @ v + rate: holonomic ones first
+            rows = self.role("normal")
+            if self.has("kinematics"):
+                rows = rows @ self.expression("kinematics")
+            return ca.vertcat(rows, ca.jacobian(self.expression("nonholonomic"), self.v)) if self.mn else rows
+        if role == "rate":  # g_t, and what A(q) v + a(q, t) has beside A v
+            own = ca.jacobian(self.expression("holonomic"), self.t) if self.mh else SX(0, 1)
+            return ca.vertcat(own, self.expression("nonholonomic", v=SX.zeros(self.nv))) if self.mn else own
+        if role == "drift":  # the constraints at velocity level
+            return ca.densify(self.role("jacobian") @ self.v + self.role("rate"))
+        if role == "curvature":  # the rate of `drift` at a constant v: (G v)_q v + 2 G_t v + g_tt for holonomic constraints
+            drift = self.role("drift")
+            return ca.jtimes(drift, self.q, self.qdot(self.q, self.v)) + ca.jacobian(drift, self.t)
+        return super()._derived(role)
+
+    @property
+    def moving(self) -> bool:
+        """Whether a constraint moves by itself: `g_t` or `a(q, t)` is not zero."""
+        return bool(self.m) and ca.sparsify(self.role("rate")).nnz() > 0
+
+    def qdot(self, q: SX, v: SX) -> SX:
+        """`q'` for a velocity: `v` itself, or `Z(q) v`."""
+        return self.expression("kinematics", q=q) @ v if self.has("kinematics") else v
+
+    @property
+    def mh(self) -> int:
+        """Number of holonomic constraints."""
+        return int(self._functions["holonomic"].size1_out(0)) if "holonomic" in self._functions else 0
+
+    @property
+    def mn(self) -> int:
+        """Number of nonholonomic constraints."""
+        return int(self._functions["nonholonomic"].size1_out(0)) if "nonholonomic" in self._functions else 0
+
+    @property
+    def m(self) -> int:
+        """Number of all constraints, which is that of the multipliers: holonomic ones first."""
+        return self.mh + self.mn
+
+    @property
+    def nv(self) -> int:
+        """Number of velocities: that of the coordinates, unless `kinematics` says otherwise."""
+        return int(self.v.numel())
+
+    def _counts(self) -> dict[str, int]:
+        kinds = {"holonomic constraints": self.mh, "nonholonomic constraints": self.mn}
+        return {"coordinates": self.n, **kinds, "inputs": self.nu}
+
+    def applied(self, q: Any, v: Any, t: Any, u: Any, p: Any = None) -> Any:
+        """Applied force plus inputs, `f(q, v, t, u) + B(q) u` (None where there is neither)."""
+        f = SX(self.nv, 1)
+        if self.has("force"):
+            f += self.expression("force", q=q, v=v, t=t, u=u, p=p)
+        if self.has("inputs"):
+            f += self.expression("inputs", q=q, t=t) @ u
+        return f
+
+    def damping(self, q: Any, v: Any, t: Any, p: Any = None) -> Any:
+        """The dissipative force `R(q, v) v`."""
+        if not self.has("dissipation"):
+            return SX(self.nv, 1)
+        return self.expression("dissipation", q=q, v=v, t=t, p=p) @ v
+
+    def energy_rate(self, q: Any, p: Any, t: Any) -> Any:
+        """The partial derivative of the energy with respect to time."""
+        if not self.depends(self.energy_role, "t"):
+            return SX(0.0)
+        slope = ca.jacobian(self.expression(self.energy_role), self.t)
+        rate = ca.Function("H_t", [self.q, self.p, self.t, self.par], [slope])
+        return rate(q, self.p if p is None else p, t, self.par)
+
+    def supplied_power(self, q: Any, v: Any, t: Any, applied: Any, lam: Any, p: Any = None) -> Any:
+        """`v . f + H_t + lam . g_t`: a constraint force `-G^T lam` has the power `lam . g_t`, since `G v = -g_t`."""
+        power = ca.dot(v, applied) + self.energy_rate(q, p, t)
+        if self.moving:
+            power += ca.dot(lam, self.role("rate", q=q, t=t))
+        return power
+
+    @property
+    def velocity_forces(self) -> bool:
+        """Whether a force depends on the velocity."""
+        return self.has("dissipation") or self.depends("force", "v", "p")
+
+    def lacks(self, need: Need) -> str | None:
+        said = {
+            Need.NO_CONSTRAINTS: (bool(self.m), "the constraints"),
+            Need.HOLONOMIC: (bool(self.mn), "the nonholonomic constraints"),
+            Need.VELOCITIES: (self.has("kinematics"), "the kinematics q' = Z(q) v"),
+            Need.POSITION_FORCES: (self.velocity_forces, "the velocity-dependent forces"),
+            Need.UNFORCED: (self.driven, "the forces, inputs, dissipation or moving constraints"),
+        }
+        there, what = said.get(need, (False, ""))
+        return f"{what} of {self.name!r}" if there else super().lacks(need)
+
+    @property
+    def driven(self) -> bool:
+        """Whether energy comes in or goes out: forces, inputs, dissipation, or a dependence on time."""
+        timed = self.depends(self.energy_role, "t")
+        return self.has("force") or bool(self.nu) or self.has("dissipation") or self.moving or timed
+
+    def reaction(self, lam: SX) -> SX:
+        """`G^T lam`; constraint forces are its negative."""
+        return self.role("jacobian").T @ lam if self.m else SX(self.nv, 1)
+
+    def _stated(self, lam: SX, v: SX, p: SX | None, applied: SX, damping: SX) -> dict[str, Any]:
+        """What the forms of both sides share: constraint levels of a velocity `v`, and powers."""
+        levels = {"position": self.expression("holonomic")} if self.mh else {}
+        if self.mn:
+            levels["nonholonomic"] = self.expression("nonholonomic", v=v)
+        if self.m:
+            levels["velocity"] = self.role("drift", v=v)
+        power = Power(
+            supplied=ca.dot(v, applied) + self.energy_rate(self.q, p, self.t),
+            reaction=-ca.dot(v, self.reaction(lam)),
+            moving=ca.dot(lam, self.role("rate")) if self.moving else SX(0.0),
+            dissipated=ca.dot(v, damping),
+        )
+        normal = self.role("normal") if self.mh else None
+        return {"t": self.t, "u": self.u, "par": self.par, "lam": lam, "levels": levels, "power": power, "normal": normal}
+
+    def _level_sizes(self, v: SX, free: SX, h: SX) -> dict[str, SX]:
+        """The sizes of constraint residuals, with the free acceleration of a step."""
+        if not self.m:
+            return {}
+        velocity = scales.velocity_level(self, v, free, h)
+        sizes = {"velocity": velocity, "nonholonomic": velocity[self.mh :]}
+        return sizes | ({"position": scales.position_level(self, v, free, h)[: self.mh]} if self.mh else {})
+
+
+def _check_quadratic(value: Any, q: Any) -> None:
+    for i in range(value.numel()):
+        if ca.depends_on(ca.hessian(value[i], q)[0], q):
+            raise ModelError(
+                f"invariant {i + 1} is not quadratic in q: a momentum map is kept only through invariants of degree "
+                "at most two (a squared distance, not a distance)"
+            )

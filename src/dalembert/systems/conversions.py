@@ -1,0 +1,127 @@
+"""The same mechanical system as a semi-explicit DAE, a Hamiltonian or a port-Hamiltonian system."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+
+from dalembert.errors import MethodError
+from dalembert.systems.base import System
+from dalembert.systems.dae import IndexOneDAE, IndexThreeDAE, IndexTwoDAE
+from dalembert.systems.hamiltonian import Hamiltonian
+from dalembert.systems.picture import inherit
+from dalembert.systems.port_hamiltonian import PortHamiltonian
+
+if TYPE_CHECKING:
+    from dalembert.systems.mechanical import Mechanical
+
+FORMULATIONS = ("index3", "index2", "ggl", "index1", "baumgarte")
+
+
+def to_dae(system: Mechanical, formulation: str, xi: float, omega: float) -> Any:
+    """The semi-explicit forms of a constrained mechanical system; see `Mechanical.to_dae`."""
+    s = system
+    if formulation not in FORMULATIONS:
+        raise MethodError(f"formulation must be one of {', '.join(FORMULATIONS)}, not {formulation!r}")
+    if not s.m:
+        raise MethodError(f"{s.name!r} has no constraints: it is an ordinary differential equation already")
+    if formulation == "index3" and s.mn:
+        raise MethodError("nonholonomic constraints have no position level; use 'index2', 'ggl' or 'index1'")
+    n, nv, m, G = s.n, s.nv, s.m, s.role("jacobian")
+    y, velocity, drift = ca.vertcat(s.q, s.v), s.qdot(s.q, s.v), s.role("drift")
+    F = s.force()
+    names = (*s.coordinates, *(f"v_{c}" for c in (s.coordinates if nv == n else range(nv))))
+    initial = {"y": [*s.initial["q"], *s.initial["v"]]} if {"q", "v"} <= set(s.initial) else {}
+    if formulation in ("index1", "baumgarte"):
+        a, lam = SX.sym("a", nv), SX.sym("lam", m)
+        level = G @ a + s.role("curvature")
+        if formulation == "baumgarte":
+            xi, omega = float(xi), float(omega)
+            level += 2 * xi * omega * drift
+            if s.mh:
+                level[: s.mh] += omega**2 * s.expression("holonomic")
+        g = ca.vertcat(s.expression("mass") @ a - F + G.T @ lam, level)
+        return IndexOneDAE.of_expressions(s, names, y, ca.vertcat(a, lam), [ca.vertcat(velocity, a)], g, initial)
+    z = SX.sym("z", m + (s.mh if formulation == "ggl" else 0))
+    F -= G.T @ z[:m]
+    inverse = s.inverse_mass()
+    acceleration = inverse @ F if inverse is not None else ca.solve(s.expression("mass"), F)
+    shift = -(s.role("normal").T @ z[m:]) if formulation == "ggl" and s.mh else SX(n, 1)
+    parts = [ca.vertcat(velocity, SX(nv, 1)), ca.vertcat(shift, acceleration)]
+    if formulation == "index3":
+        return IndexThreeDAE.of_expressions(s, names, y, z, parts, s.expression("holonomic"), initial)
+    g = ca.vertcat(drift, s.expression("holonomic")) if formulation == "ggl" and s.mh else drift
+    return IndexTwoDAE.of_expressions(s, names, y, z, parts, g, initial)
+
+
+def to_port_hamiltonian(s: Mechanical) -> Any:
+    """See `Mechanical.to_port_hamiltonian`."""
+    if s.has("force"):
+        raise MethodError(
+            "a force that is neither potential nor dissipation has no place in a port-Hamiltonian system; give it as inputs"
+        )
+    if s.has("kinematics") or s.depends("potential", "t") or s.moving:
+        raise MethodError("to_port_hamiltonian treats q' = v, energies and constraints that do not depend on time")
+    n, m = s.n, s.m
+    names = (*s.coordinates, *(f"v_{c}" for c in s.coordinates), *(f"lam{i}" for i in range(1, m + 1)))
+    x = SX.sym("x", 2 * n + m)
+    q, v, lam = x[:n], x[n : 2 * n], ca.vertcat(x[2 * n :]) if m else SX(0, 1)
+    M = s.expression("mass", q=q)
+    H = s.role("kinetic", q=q, v=v) + s.expression("potential", q=q)
+    E = ca.diagcat(SX.eye(n), M, SX(m, m))
+    K = SX(n, n)
+    if not s.constant_mass:
+        slopes = [ca.jacobian(M[:, k], q) for k in range(n)]  # entry (i, j) of the k-th: dM_ik / dq_j
+        for i in range(n):
+            for j in range(n):
+                K[i, j] = sum(((slopes[k][j, i] - slopes[k][i, j]) * v[k] for k in range(n)), SX(0.0))
+        K = ca.sparsify(K)
+    J = SX(2 * n + m, 2 * n + m)
+    J[:n, n : 2 * n], J[n : 2 * n, :n], J[n : 2 * n, n : 2 * n] = SX.eye(n), -SX.eye(n), K
+    if s.mn:
+        A = s.role("jacobian", q=q)[s.mh :, :]
+        J[2 * n + s.mh :, n : 2 * n], J[n : 2 * n, 2 * n + s.mh :] = A, -A.T
+    R = SX(2 * n + m, 2 * n + m)
+    if s.has("dissipation"):
+        R[n : 2 * n, n : 2 * n] = s.expression("dissipation", q=q, v=v)
+    B = SX(2 * n + m, s.nu)
+    if s.has("inputs"):
+        B[n : 2 * n, :] = s.expression("inputs", q=q)
+    z = ca.vertcat(ca.gradient(H, q), v, lam)
+    constraint = None
+    if s.mh:
+        rows = list(range(2 * n, 2 * n + s.mh))
+        constraint = (s.expression("holonomic", q=q), list(range(n)), list(range(n, 2 * n)), rows)
+    initial = None
+    if {"q", "v"} <= set(s.initial):
+        initial = {"x": np.concatenate([s.initial["q"], s.initial["v"], np.zeros(m)])}
+    out = PortHamiltonian.of_expressions(
+        names, s.parameters, (x, s.t, s.u, s.par), {"E": ca.sparsify(E), "J": ca.sparsify(J), "R": ca.sparsify(R), "B": B}, H, z,
+        name=s.name, initial=initial, constraint=constraint,
+    )  # fmt: skip
+    inherit(out, s)
+    return out
+
+
+def to_hamiltonian(s: Mechanical) -> Hamiltonian:
+    """See `Mechanical.to_hamiltonian`."""
+    inverse = s.inverse_mass()
+    M = s.expression("mass")
+    velocity = inverse @ s.p if inverse is not None else ca.solve(M, s.p)
+    H = ca.dot(s.p, velocity) / 2 + s.expression("potential")
+    other = Hamiltonian.__new__(Hamiltonian)
+    initial = dict(s.initial)
+    if "v" in initial and "q" in initial:
+        initial["p"] = s.numeric("momentum", s.pack(), q=initial["q"], v=initial.pop("v"))[0]
+    System.__init__(other, s.coordinates, s.parameters, s.name, initial, s.dimension)
+    other.u = s.u
+    for symbol in ("q", "v", "p", "t", "par"):
+        setattr(other, symbol, getattr(s, symbol))
+    kept = s.given - {"mass", "potential"}
+    other._functions = {k: f for k, f in s._functions.items() if k in kept}
+    other.picture = s.picture
+    other._define("hamiltonian", H)
+    return other

@@ -1,0 +1,92 @@
+"""Hamiltonian systems `q' = H_p`, `p' = -H_q - G^T lam`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import casadi as ca
+from casadi import SX
+
+from dalembert.errors import ModelError, UnknownKeyword
+from dalembert.systems import scales
+from dalembert.systems.base import scalar
+from dalembert.systems.constrained import Constrained
+from dalembert.systems.form import Form
+from dalembert.systems.picture import Picture
+
+
+class Hamiltonian(Constrained):
+    """A Hamiltonian system: ``q' = H_p``, ``p' = -H_q - R v + f + B u - G^T lam``, ``g(q, t) = 0``, with `v = H_p`.
+
+    `hamiltonian(q, p, t)` may be any function of one number, separable or not. The other arguments are those of
+    `Mechanical`; forces may use `q`, `p`, `v`, `t`, `u` and parameters.
+    """
+
+    kind: ClassVar[str] = "hamiltonian"
+    state: ClassVar[tuple[str, ...]] = ("q", "p")
+    starts: ClassVar[tuple[str, ...]] = ("q", "p", "v")
+    momenta: ClassVar[str] = "p"
+    energy_role: ClassVar[str] = "hamiltonian"
+
+    def __init__(
+        self,
+        coordinates: Sequence[str] | int,
+        *,
+        hamiltonian: Any,
+        holonomic: Any = None,
+        nonholonomic: Any = None,
+        dissipation: Any = None,
+        force: Any = None,
+        inputs: Any = None,
+        parameters: Mapping[str, Any] | None = None,
+        invariants: Any = None,
+        dimension: int | None = None,
+        name: str | None = None,
+        initial: Mapping[str, Any] | None = None,
+        picture: Picture | None = None,
+        **unknown: Any,
+    ) -> None:
+        if unknown:
+            raise UnknownKeyword.of(type(self).__name__, unknown, type(self).__init__)
+        super().__init__(coordinates, parameters, name, initial, dimension)
+        extra = self._define_common(holonomic, nonholonomic, dissipation, force, inputs, invariants, picture)
+        H = scalar("hamiltonian", self._trace("hamiltonian", hamiltonian, ("q", "p", "t", "invariants"), extra))
+        self._finite(H, "hamiltonian")
+        moving = ca.jacobian(H, self.p).sparsity().get_col()
+        missing = [c for i, c in enumerate(self.coordinates) if i not in moving]
+        if missing:
+            raise ModelError(f"hamiltonian does not depend on the momentum of {missing[0]!r}: it has no kinetic energy")
+        self._define("hamiltonian", H)
+        self._check_numbers("dissipation")
+
+    def _derived(self, role: str) -> Any:
+        if role == "energy":
+            return self.expression("hamiltonian")
+        if role == "velocity":
+            return ca.densify(ca.gradient(self.expression("hamiltonian"), self.p))
+        if role == "potential":  # the energy at p = 0: exact where the kinetic energy is homogeneous in p
+            return self.expression("hamiltonian", p=SX.zeros(self.n))
+        if role == "kinetic":
+            return self.expression("hamiltonian") - self.role("potential")
+        return super()._derived(role)
+
+    def force(self) -> SX:
+        """All of `p'` but constraint forces: `-H_q + f + B u - R v`, with `v = H_p`."""
+        v = self.role("velocity")
+        applied, damping = self.applied(self.q, v, self.t, self.u, self.p), self.damping(self.q, v, self.t, self.p)
+        return -ca.gradient(self.expression("hamiltonian"), self.q) + applied - damping
+
+    def form(self, h: SX) -> Form:
+        """`q' = H_p`, `p' = -H_q + f + B u - R v - G^T lam`, with `v = H_p`."""
+        lam, v = SX.sym("lam", self.m), self.role("velocity")
+        applied, damping = self.applied(self.q, v, self.t, self.u, self.p), self.damping(self.q, v, self.t, self.p)
+        push = self.force() - self.reaction(lam)
+        y = {"q": self.q, "p": self.p}
+        speed, size, force, light = scales.velocity_and_rate(self, h)
+        sizes = {"q": speed, "p": size, **self._level_sizes(v, force * light, h)}
+        stated = self._stated(lam, v, self.p, applied, damping)
+        return Form(y=y, parts=({"q": v}, {"p": push}), state=y, begin=y, sizes=sizes, **stated)
+
+    def rate_form(self, h: SX) -> Form:
+        return self.form(h)
