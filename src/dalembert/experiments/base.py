@@ -1,18 +1,26 @@
-"""What an experiment is: a setting of a source, run by us, with numbers beside the source's and a verdict computed from them."""
+"""Experiments: a setting of a source, our numbers beside those of the source, and a verdict computed from them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TypedDict
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dalembert import tables
 from dalembert.errors import DalembertError, MethodError, MissingPackage, suggest
 from dalembert.experiments.durations import DURATIONS
 from dalembert.tables import Table
+
+
+class Start(TypedDict):
+    """Initial values of a mechanical system."""
+
+    q: ArrayLike
+    v: ArrayLike
 
 
 @dataclass(frozen=True)
@@ -28,17 +36,17 @@ class Row:
 
 @dataclass
 class Result:
-    """The outcome of an experiment: rows of claims, the data behind them, and what is worth knowing."""
+    """The outcome of an experiment: claims, their data, and notes."""
 
     id: str
     title: str
     source: str
     quick: bool
     rows: list[Row] = field(default_factory=list)
-    data: dict[str, Any] = field(default_factory=dict)
+    data: dict[str, object] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     seconds: float = 0.0
-    differs: bool = False  # whether a statement of the source did not hold up
+    differs: bool = False  # whether a statement of the source was not confirmed
     missing: str = ""  # a package without which it cannot run
 
     @property
@@ -55,7 +63,7 @@ class Result:
             return "holds, differs from the source"
         return "reproduced" if self.verdict else "not reproduced"
 
-    def _row(self, what: str, ours: Any, wanted: str, source: str, holds: Any) -> None:
+    def _row(self, what: str, ours: str | float, wanted: str, source: str, holds: bool | np.bool_) -> None:
         self.rows.append(Row(what, ours if isinstance(ours, str) else f"{ours:.3g}", wanted, source, bool(holds)))
 
     def below(self, what: str, value: float, limit: float, source: str = "") -> None:
@@ -78,7 +86,7 @@ class Result:
         self.notes.append(text)
 
     def disagree(self, text: str) -> None:
-        """Say which statement of the source did not hold up here, and what is known of the reason."""
+        """Note which statement of the source was not confirmed, and the reason if it is known."""
         self.differs = True
         self.notes.append(text)
 
@@ -92,7 +100,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Experiment:
-    """An entry of the register."""
+    """A registered experiment."""
 
     id: str
     title: str
@@ -112,7 +120,7 @@ class Experiment:
             self.function(result, quick)
         except MissingPackage as error:
             result.missing = str(error)
-        except DalembertError as error:  # a finding like any other: the others go on
+        except DalembertError as error:  # counts as a claim that fails; the other experiments go on
             result.true("it runs to its end", False, f"{type(error).__name__}: {error}", "no error")
         result.seconds = time.perf_counter() - begun
         return result
@@ -122,7 +130,7 @@ REGISTER: dict[str, Experiment] = {}
 
 
 def experiment(id: str, title: str, source: str) -> Callable[[Callable[[Result, bool], None]], Callable[..., Result]]:
-    """Enter a function as an experiment; called by itself it returns the result."""
+    """Register a function as an experiment; calling it returns the result."""
 
     def enter(function: Callable[[Result, bool], None]) -> Callable[..., Result]:
         entry = REGISTER[id] = Experiment(id, title, source, function)
@@ -159,6 +167,6 @@ def list_experiments() -> Table[Listed]:
     return Table(rows, columns=("id", "title", "source", "seconds"))
 
 
-def slope(errors: Any, steps: Any) -> float:
+def slope(errors: ArrayLike, steps: ArrayLike) -> float:
     """The order: slope of errors over steps in a log-log plot."""
     return float(np.polyfit(np.log(steps), np.log(errors), 1)[0])

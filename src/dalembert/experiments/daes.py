@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from dalembert.analysis.reduction import ode
-from dalembert.engine.consistency import consistent
-from dalembert.experiments.base import Result, experiment, slope
+from dalembert.catalog.symbols import Array
+from dalembert.engine.consistency import Consistent, consistent
+from dalembert.experiments.base import Result, Start, experiment, slope
 from dalembert.methods.explicit import TABLEAUS, second_order, third_order
 from dalembert.methods.tableaus import tableau
 from dalembert.reduced import Baumgarte, CoordinatePartition, Projection
 from dalembert.simulate import simulate
+from dalembert.solution import Solution
 from dalembert.systems import Lagrangian, LinearDAE, Mechanical
 from dalembert.systems.linear_dae import gauss
 
 
-def pendulum() -> tuple[Mechanical, Any]:
+def pendulum() -> tuple[Mechanical, Consistent]:
     """m = 2, l = 2.5, g = 9.81, started at the nearest consistent value to (0.86, 2.35), at rest."""
     system = Mechanical(
         ("x", "y"), mass=lambda m: m, potential=lambda q, m, g: m * g * q[1], holonomic=lambda q, l: np.dot(q, q) - l**2,
@@ -30,7 +30,7 @@ def pendulum() -> tuple[Mechanical, Any]:
 def runge_kutta(r: Result, quick: bool) -> None:
     """Orders on the pendulum in its angle, by slope."""
     system = Mechanical(1, mass=1.0, potential=lambda q: -9.81 * np.cos(q[0]))
-    start: dict[str, Any] = {"q": [1.0], "v": [0.5]}
+    start: Start = {"q": [1.0], "v": [0.5]}
     truth = simulate(system, "gauss-6", **start, t_end=1.0, step=0.01).q[-1, 0]
     stated = {"euler": 1, "explicit-midpoint": 2, "heun": 2, "ralston": 2, "rk3": 3, "heun3": 3, "ralston3": 3, "ssprk3": 3}
     stated |= {"rk4": 4, "ralston4": 4, "rk38": 4, "implicit-euler": 1, "implicit-midpoint": 2, "crank-nicolson": 2}
@@ -142,7 +142,7 @@ def lagrangian(r: Result, quick: bool) -> None:
     r.data["M"] = str(e)
 
 
-def _levels(sol: Any) -> tuple[np.ndarray, np.ndarray]:
+def _levels(sol: Solution) -> tuple[Array, Array]:
     return np.abs(sol.residual("position")).max(axis=1), np.abs(sol.residual("velocity")).max(axis=1)
 
 

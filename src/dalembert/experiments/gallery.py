@@ -1,16 +1,25 @@
-"""The experiments as pages: a figure of the data, the table, the verdict, and an index of all."""
+"""Pages of experiments: a figure of the data, the table, the verdict, and an index of all."""
 
 from __future__ import annotations
 
 import html
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dalembert._version import __version__
 from dalembert.errors import MethodError
 from dalembert.experiments.base import Result
 from dalembert.plotting import COLOURS, LEVELS, convergence, crowded, finish, magnitude, style
+from dalembert.plotting.canvas import Array
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; color: #222; }
 table { border-collapse: collapse; margin: 1rem 0; }
@@ -27,41 +36,64 @@ LABELS = {
     "predicted": "predicted change a step", "distance": "distance to the limit", "error": "error",
 }  # fmt: skip
 AXES = {"t": "time $t$", "exponent": "exponent of the mass, base 10"}
-Curve = tuple[str, Any, Any]
+Curve = tuple[str, Array, Array]  # name, axis, values
 
 
-def figure(result: Result) -> Any:
-    """What the data of a result show: convergence where there are steps and errors, series over time, orbits in a section."""
+@dataclass
+class _Content:
+    """What the data of a result show: convergence, series over an axis, orbits in a section."""
+
+    orders: dict[str, tuple[ArrayLike, ArrayLike]] = field(default_factory=dict)
+    series: dict[tuple[str, str], list[Curve]] = field(default_factory=dict)
+    orbits: dict[str, dict[str, Array]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, result: Result) -> _Content:
+        """Sort the data of a result by what they show."""
+        self = cls()
+        if any(axis in result.data for axis in AXES):
+            self._add("", result.data)
+        for name, group in result.data.items():
+            if isinstance(group, dict):
+                self._add(name, group)
+        self.series = dict(list(self.series.items())[:3])
+        return self
+
+    def _add(self, name: str, group: Mapping[str, object]) -> None:
+        values = {key: y for key, value in group.items() if (y := _numbers(value, "fi" if key in AXES else "f")) is not None}
+        axis = next((a for a in AXES if a in values), None)
+        if "h" in values and axis is None:
+            for key, e in values.items():
+                if key != "h" and e.shape == values["h"].shape:
+                    self.orders[f"{name} {key}" if key != "error" else name] = (values["h"], e)
+        if "vz" in values and values.get("x", np.zeros(0)).ndim == 2:
+            self.orbits[name] = values
+        elif axis:
+            t = values[axis]
+            for key, y in values.items():
+                if key != axis and y.ndim == 1 and len(y) in (len(t), len(t) - 1) and np.isfinite(y).sum() > 1:
+                    self.series.setdefault((axis, key), []).append((name, t[len(t) - len(y) :], y))
+
+    @property
+    def panels(self) -> int:
+        """The number of axes in the figure."""
+        return bool(self.orders) + len(self.series) + len(self.orbits)
+
+
+def _numbers(value: object, kinds: str) -> Array | None:
+    """An array of numbers of these kinds (of `dtype.kind`); None for anything else."""
+    if not isinstance(value, (np.ndarray, list, tuple)):
+        return None
+    array = np.asarray(value)
+    return array.astype(float) if array.ndim and array.dtype.kind in kinds else None
+
+
+def figure(result: Result) -> Figure | None:
+    """The data of a result: convergence, series over time, orbits in a section; claims if there are none of these."""
     import matplotlib.pyplot as plt
 
-    groups = {k: v for k, v in result.data.items() if isinstance(v, dict)}
-    if "t" in result.data or "exponent" in result.data:
-        groups = {"": result.data, **groups}
-    orders: dict[str, tuple[Any, Any]] = {}
-    series: dict[tuple[str, str], list[Curve]] = {}
-    orbits: dict[str, Any] = {}
-    for name, group in groups.items():
-        axis = next((a for a in AXES if a in group), None)
-        if "h" in group and axis is None:
-            for key, e in group.items():
-                if key != "h" and np.shape(e) == np.shape(group["h"]):
-                    orders[f"{name} {key}" if key != "error" else name] = (group["h"], e)
-        if np.ndim(group.get("x", 0)) == 2 and "vz" in group:
-            orbits[name] = group
-        elif axis:
-            t = np.asarray(group[axis], dtype=float)
-            for key, y in group.items():
-                y = np.asarray(y) if not isinstance(y, (str, float)) else np.zeros(0)
-                if (
-                    key != axis
-                    and y.ndim == 1
-                    and y.dtype.kind == "f"
-                    and len(y) in (len(t), len(t) - 1)
-                    and np.isfinite(y).sum() > 1
-                ):
-                    series.setdefault((axis, key), []).append((name, t[len(t) - len(y) :], y))
-    shown = list(series.items())[:3]
-    panels = bool(orders) + len(shown) + len(orbits)
+    content = _Content.of(result)
+    panels = content.panels
     if not panels:
         return _claims(result)
     with style():
@@ -69,24 +101,28 @@ def figure(result: Result) -> Any:
         rows = -(-panels // columns)
         drawn, axes = plt.subplots(rows, columns, figsize=(max(5.4, 4.4 * columns), 3.6 * rows), squeeze=False)
         free = iter(axes.ravel())
-        if orders:
-            convergence(orders, next(free))
-        for (axis, key), curves in shown:
+        if content.orders:
+            convergence(content.orders, next(free))
+        for (axis, key), curves in content.series.items():
             _series(next(free), AXES[axis], key, curves)
-        for name, group in orbits.items():
-            ax = next(free)
-            for x, z, vz in zip(group["x"], group["z"], group["vz"], strict=True):
-                keep = x > 0
-                ax.plot(z[keep], vz[keep], ".", ms=1.2, mew=0, rasterized=True)
-            finish(ax, "$z$", r"$\dot{z}$", name)
+        for name, orbit in content.orbits.items():
+            _orbit(next(free), name, orbit)
         for ax in free:
             ax.set_axis_off()
         drawn.suptitle(f"{result.id}: {result.title}")
     return drawn
 
 
-def _series(ax: Any, across: str, key: str, curves: list[Curve]) -> None:
-    """Curves over time or an exponent: small numbers by their size, an energy that hardly changes by its change."""
+def _orbit(ax: Axes, name: str, orbit: Mapping[str, Array]) -> None:
+    """Points of a section with x > 0, one colour for each orbit."""
+    for x, z, vz in zip(orbit["x"], orbit["z"], orbit["vz"], strict=True):
+        keep = x > 0
+        ax.plot(z[keep], vz[keep], ".", ms=1.2, mew=0, rasterized=True)
+    finish(ax, "$z$", r"$\dot{z}$", name)
+
+
+def _series(ax: Axes, across: str, key: str, curves: list[Curve]) -> None:
+    """Curves over time or an exponent: small numbers on a logarithmic axis, an almost constant energy by its change."""
     finite = np.concatenate([y[np.isfinite(y)] for *_, y in curves])
     small = np.abs(finite[finite != 0])
     label = LABELS.get(key, "distance to the limit" if across == AXES["exponent"] else key)
@@ -108,8 +144,8 @@ def _series(ax: Any, across: str, key: str, curves: list[Curve]) -> None:
         crowded(ax)
 
 
-def _claims(result: Result) -> Any:
-    """Our numbers beside their limits, where there are no series to draw."""
+def _claims(result: Result) -> Figure | None:
+    """Our numbers beside their limits; None if there are no numbers."""
     import matplotlib.pyplot as plt
 
     rows = []
@@ -138,7 +174,7 @@ def _slug(id: str) -> str:
 
 
 class Pages:
-    """A directory of pages, one a result, and an index that is written anew with each."""
+    """A directory of pages, one for each result, and an index that is rewritten with each."""
 
     def __init__(self, directory: str | Path) -> None:
         self.folder = Path(directory)
@@ -176,13 +212,11 @@ class Pages:
         self.results.append(result)
         return self._index()
 
-    def verdicts(self) -> list[dict[str, Any]]:
-        """What has come out so far."""
+    def verdicts(self) -> list[dict[str, str | bool | float]]:
+        """The verdicts so far."""
         return [{"id": r.id, "verdict": r.told, "holds": r.verdict, "seconds": r.seconds} for r in self.results]
 
     def _index(self) -> Path:
-        from dalembert import __version__
-
         rows = "".join(
             f"<tr><td><a href='{_slug(r.id)}.html'>{html.escape(r.id)}</a></td><td>{html.escape(r.title)}</td>"
             f"<td>{html.escape(r.source)}</td><td>{_verdict(r)}</td>"
@@ -195,7 +229,7 @@ class Pages:
         body = (
             f"<h1>Experiments of the literature</h1><p>{good} of {len(self.results)} hold{differ}. "
             f"dalembert {__version__}. &quot;Wanted&quot; is what must come out, by theory or by the source; "
-            "where a statement of a source did not hold up, its words stand in that column and a note says what is known.</p>"
+            "if a statement of a source was not confirmed, it is quoted in that column and a note gives what is known.</p>"
             f"<table><tr>{heads}</tr>{rows}</table>"
         )
         index = self.folder / "index.html"

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 
+from dalembert.catalog.symbols import Symbols
 from dalembert.experiments.base import Result, experiment, slope
 from dalembert.simulate import simulate
 from dalembert.systems import IndexTwoDAE
@@ -25,10 +25,14 @@ COUNTS = {
 @cache
 def problem(number: int) -> IndexTwoDAE:
     """Problems (2.23), in five parts, and (2.28) of Hilden 2009; both have y = (e^t, e^-2t), z = e^2t."""
-    options: dict[str, Any] = {"g": lambda y: y[0] ** 2 * y[1] - 1, "initial": {"y": [1, 1], "z": [1]}}
+    start = {"y": [1, 1], "z": [1]}
+
+    def g(y: Symbols) -> object:
+        return y[0] ** 2 * y[1] - 1
+
     if number == 28:
         return IndexTwoDAE(
-            2, f=lambda y, z: [y[0] * y[1] ** 2 * z[0] ** 2, y[0] ** 2 * y[1] ** 2 - 3 * y[1] ** 2 * z[0]], **options
+            2, f=lambda y, z: [y[0] * y[1] ** 2 * z[0] ** 2, y[0] ** 2 * y[1] ** 2 - 3 * y[1] ** 2 * z[0]], g=g, initial=start
         )
     parts = [
         lambda y: [y[1] - 2 * y[0] ** 2 * y[1], -(y[0] ** 2)],
@@ -37,7 +41,7 @@ def problem(number: int) -> IndexTwoDAE:
         lambda y, z, t: [2 * y[0] * y[1] ** 2 - 2 * np.exp(-2 * t) * y[0] * y[1], z[0]],
         lambda y, z: [2 * y[1] ** 2 * z[0] ** 2, y[0] ** 2 * y[1] ** 2],
     ]
-    return IndexTwoDAE(2, parts=parts, **options)
+    return IndexTwoDAE(2, parts=parts, g=g, initial=start)
 
 
 def order(result: Result, number: int, method: str, counts: tuple[int, ...]) -> float:

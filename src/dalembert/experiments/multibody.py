@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from dalembert import catalog
+from dalembert.analysis.comparison import Options
 from dalembert.analysis.measures import trend
+from dalembert.catalog.symbols import Array, Symbols
 from dalembert.engine.consistency import consistent
-from dalembert.engine.control import Backoff, ErrorControl
+from dalembert.engine.control import Backoff, Control, ErrorControl
 from dalembert.errors import DalembertError, StepTooSmall
-from dalembert.experiments.base import Result, experiment
+from dalembert.experiments.base import Result, Start, experiment
 from dalembert.simulate import simulate
 from dalembert.systems import Mechanical
 
@@ -25,7 +27,7 @@ def springs(m2: float = 1.0, d1: float = 0.0, d2: float = 0.0) -> Mechanical:
     The source prints `k2 / 2` in the energy and `2 k2` in the equations of motion; its initial values fit the equations.
     """
 
-    def potential(q: Any, k: Any, r: Any) -> Any:
+    def potential(q: Symbols, k: Symbols, r: Symbols) -> object:
         return k[0] * (q[0] - r[0]) ** 2 / 2 + k[1] * (q[1] - q[0] - r[1]) ** 2 + k[2] * (r[0] + r[1] - q[1]) ** 2 / 2
 
     return Mechanical(
@@ -104,9 +106,11 @@ def vanishing_mass(r: Result, quick: bool) -> None:
     exponents = (-4, -8, -12, -16) if quick else tuple(range(0, -25, -2))
     t_end = 3.0 if quick else 30.0
     times = np.linspace(0, t_end, 400)
-    start: dict[str, Any] = {"q": [4.275, 15.0], "v": [0.0, (2 * -(15.0 - 4.275 - 10.0) + (20.0 - 15.0)) / 1e-4]}
+    start: Start = {"q": [4.275, 15.0], "v": [0.0, (2 * -(15.0 - 4.275 - 10.0) + (20.0 - 15.0)) / 1e-4]}
 
-    def dense(method: str, mass: float, control: Any = ErrorControl(rtol=1e-7, atol=1e-7, largest=0.2)) -> np.ndarray:  # noqa: B008
+    sharp = ErrorControl(rtol=1e-7, atol=1e-7, largest=0.2)
+
+    def dense(method: str, mass: float, control: Control = sharp) -> Array:
         try:
             sol = simulate(springs(m2=mass, d2=1e-4), method, **start, t_end=t_end, step=1e-6, adaptive=control)
         except StepTooSmall:
@@ -114,7 +118,7 @@ def vanishing_mass(r: Result, quick: bool) -> None:
         sample = sol.at(times)
         return np.hstack([sample.q, sample.v])
 
-    def distance(a: np.ndarray, b: np.ndarray) -> float:
+    def distance(a: Array, b: Array) -> float:
         return float(np.mean(np.abs(a - b).mean(axis=0) / np.abs(b).mean(axis=0)))
 
     limit = {m: dense(m, 0.0) for m in ("gauss-3", "lobatto-iiic-3")}
@@ -291,7 +295,7 @@ def times(r: Result, quick: bool) -> None:
     """The four settings and three methods of the source's table, set-up and compilation included."""
     pushed = catalog.double_pendulum(m1=1.0, m2=8.0, l1=1.0, l2=5.0)
     start = consistent(pushed, q=[1, 0, 6, 0], v=[0, 10, 0, 0])
-    settings: list[tuple[str, Any, dict[str, Any], float, tuple[float, float, float]]] = [
+    settings: list[tuple[str, Callable[[], Mechanical], Options, float, tuple[float, float, float]]] = [
         ("simple pendulum, energy", catalog.simple_pendulum, {}, 240.0, (60.0, 134.7, 155.5)),
         ("simple pendulum, constraints", catalog.simple_pendulum, {}, 60.0, (34.3, 34.5, 40.9)),
         ("double pendulum, energy", catalog.double_pendulum, {}, 240.0, (103.6, 258.6, 300.1)),

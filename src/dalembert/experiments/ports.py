@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from dalembert import catalog, discrete
+from dalembert.catalog.symbols import Array, Matrix, Symbols, Vector
 from dalembert.errors import ConvergenceError, MethodError
 from dalembert.experiments.base import Result, experiment, slope
 from dalembert.methods import DiracDissipative, DiscreteGradient, GradientPair
@@ -17,15 +18,15 @@ from dalembert.systems import Mechanical, PortHamiltonian
 def four_particles(eta: float = 1.0) -> Mechanical:
     """The setting of the source: k = (50, 500), alpha = 0.5, v4 = (0, 0, 20/17)."""
 
-    def potential(q: Any, k: Any) -> Any:
+    def potential(q: Symbols, k: Symbols) -> object:
         a, b = q[6:9] - q[0:3], q[9:12] - q[3:6]
         return k[0] * (a @ a - 1) ** 2 / 2 + k[1] * (b @ b - 1) ** 2 / 2
 
-    def rods(q: Any) -> Any:
+    def rods(q: Symbols) -> Vector:
         a, b = q[3:6] - q[0:3], q[9:12] - q[6:9]
         return [(a @ a - 1) / 2, (b @ b - 1) / 2]
 
-    def damper(q: Any, eta: Any, alpha: Any) -> Any:
+    def damper(q: Symbols, eta: Symbols, alpha: Symbols) -> Matrix:
         d = q[6:9] - q[3:6]
         size = eta * (1 + alpha * (d @ d))
         out = [[0.0] * 12 for _ in range(12)]
@@ -192,7 +193,7 @@ def singular(r: Result, quick: bool) -> None:
 def counterexamples(r: Result, quick: bool) -> None:
     """A DDR step without solution, a singular discrete Jacobian, and 1 against 2."""
 
-    def grad(x: Any) -> Any:
+    def grad(x: Symbols) -> Vector:
         return [x[0] * np.exp(x[0] ** 2 / 2), x[1]]
 
     system = PortHamiltonian(
@@ -208,7 +209,7 @@ def counterexamples(r: Result, quick: bool) -> None:
         "example 8: the DDR step is refused", "no solution in general" in said, said[:40] + "...", "a clear error", "unsolvable"
     )
 
-    def phi(x: Any) -> Any:
+    def phi(x: Symbols) -> Vector:
         angle = x[0] ** 2 + x[1] ** 2
         return [np.cos(angle) * x[0] - np.sin(angle) * x[1], np.sin(angle) * x[0] + np.cos(angle) * x[1]]
 
@@ -225,7 +226,7 @@ def counterexamples(r: Result, quick: bool) -> None:
 def invariance(r: Result, quick: bool) -> None:
     """Random transformations (phi, U): the transformed pair gives the same discrete trajectory."""
 
-    def quartic(x0: Any, x1: Any) -> Any:
+    def quartic(x0: Symbols | Vector, x1: Symbols | Vector) -> Vector:
         return [(a + b) / 2 + (a**3 + a**2 * b + a * b**2 + b**3) / 4 for a, b in ((x0[0], x1[0]), (x0[1], x1[1]))]
 
     system = PortHamiltonian(
@@ -237,16 +238,16 @@ def invariance(r: Result, quick: bool) -> None:
     for seed in range(3 if quick else 20):
         rng = np.random.default_rng(seed)
         a, U = float(rng.uniform(-1, 1)), rng.normal(size=(2, 2)) + 2 * np.eye(2)
-        inverse = np.linalg.inv(U)
+        inverse: Array = np.linalg.inv(U).astype(float)
 
-        def phi(x: Any, a: float = a) -> Any:
+        def phi(x: Symbols, a: float = a) -> Vector:
             return [x[0] + a * x[1] ** 2, x[1]]
 
-        def E_new(x0: Any, x1: Any, a: float = a, U: Any = U) -> Any:
+        def E_new(x0: Symbols, x1: Symbols, a: float = a, U: Array = U) -> Matrix:
             D = [[1.0, a * (x0[1] + x1[1])], [0.0, 1.0]]
             return [[sum(U[k, i] * D[k][j] for k in range(2)) for j in range(2)] for i in range(2)]
 
-        def z_new(x0: Any, x1: Any, phi: Any = phi, inverse: Any = inverse) -> Any:
+        def z_new(x0: Symbols, x1: Symbols, phi: Callable[[Symbols], Vector] = phi, inverse: Array = inverse) -> Vector:
             z = quartic(phi(x0), phi(x1))
             return [inverse[i, 0] * z[0] + inverse[i, 1] * z[1] for i in range(2)]
 
