@@ -75,11 +75,12 @@ def reference_method(system: System) -> str:
 
 
 def _second(system: System) -> str:
-    """What the second half of the state is called: velocities, momenta, or the algebraic part of a DAE."""
+    """The name of the second half of the state: velocities, momenta, or the algebraic variables of a DAE."""
     return {"dae": "z", "port-hamiltonian": ""}.get(system.kind, str(system.momenta))
 
 
 def _first(system: System) -> str:
+    """The name of the first half of the state."""
     return {"dae": "y", "port-hamiltonian": "x"}.get(system.kind, "q")
 
 
@@ -96,7 +97,7 @@ class Convergence:
 
     @property
     def orders(self) -> dict[str, float]:
-        """Slopes over the errors that stand clear of the accuracy of the reference; nan where fewer than two do."""
+        """Slopes over the errors that are above the accuracy of the reference; nan if there are fewer than two."""
         out = {}
         for name, e in self.errors.items():
             keep = e > 10 * self.floor[name]

@@ -1,4 +1,4 @@
-"""What kind of system is this, and will it run: index, redundancy, conditioning, consistency, and which method to pick."""
+"""Diagnosis of a system before a run: index, redundancy, conditioning, consistency, and suitable methods."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Diagnosis:
 
     @property
     def healthy(self) -> bool:
-        """Whether nothing stands in the way of a run from these values."""
+        """Whether a run can start from these values."""
         return self.consistent and not self.redundant and not self.singular_pose and self.index is not None
 
     def __str__(self) -> str:
@@ -66,7 +66,7 @@ def diagnose(
     system: Any, *, q: Any = None, v: Any = None, p: Any = None, x: Any = None, y: Any = None, z: Any = None, t: float = 0.0,
     parameters: Mapping[str, Any] | None = None,
 ) -> Diagnosis:  # fmt: skip
-    """Look at a system at a state before it is run.
+    """Examine a system at a state before a run.
 
     The index is that of the pencil of the equations linearised there (`LinearDAE`), by ranks; the default values of the system
     are used where none are given.

@@ -140,7 +140,7 @@ def perlmutter_particles(n: int = 2) -> Mechanical:
 
 
 def knife_edge(m: float = 1.0, J: float = 1.0, g: float = 9.81, slope: float = 0.2) -> Mechanical:
-    """A skate on an incline that falls along x; it does not slide down for ever but sideways, `knife_edge_solution` is exact."""
+    """A skate on an incline that falls along x. It moves sideways along a cycloid; `knife_edge_solution` is exact."""
     return Mechanical(
         ("x", "y", "phi"),
         mass=lambda m, J: [m, m, J],

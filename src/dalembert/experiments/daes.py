@@ -61,7 +61,9 @@ def runge_kutta(r: Result, quick: bool) -> None:
         "generic families (1.27), (1.32)", second_order(0.3).order == 2 and third_order(0.4).order == 3, "2, 3", "2, 3", "2, 3"
     )
     r.true("Gauss of three stages is symplectic", tableau("gauss", 3).symplectic, "yes", "yes", "")
-    r.note("Slips: the last node of (1.29) must be 2/3; the last weight of (1.32) has a factor alpha too many below.")
+    r.note(
+        "Errata: the last node of (1.29) must be 2/3; the denominator of the last weight of (1.32) has a factor alpha too many."
+    )
 
 
 @experiment("dae-pencil", "Pencils", "Bertolazzi, Cocetti, Stocco, examples 1, 2, 3, 6")
@@ -195,7 +197,7 @@ def projection(r: Result, quick: bool) -> None:
 
 @experiment("dae-partition", "Coordinate partitioning", "Bertolazzi, Cocetti, Stocco, sec. 4.4 (announced there)")
 def partition(r: Result, quick: bool) -> None:
-    """Independent coordinates by a pivoted QR, chosen anew as the pendulum goes round."""
+    """Independent coordinates by a pivoted QR, chosen again as the pendulum rotates."""
     system, start = pendulum()
     sol = simulate(system, CoordinatePartition(), **start, t_end=5.0 if quick else 50.0, step=0.05)
     g, G = _levels(sol)

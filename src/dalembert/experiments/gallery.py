@@ -32,8 +32,8 @@ SMALL = ("violation", "residual", "distance", "position", "velocity", "error")  
 LABELS = {
     "energy": "energy $H$", "position": LEVELS["position"], "velocity": LEVELS["velocity"],
     "violation": "largest residual", "h": "step $h$",
-    "residual": "residual of the balance", "dissipated": "dissipated energy a step", "change": "change of the energy a step",
-    "predicted": "predicted change a step", "distance": "distance to the limit", "error": "error",
+    "residual": "residual of the balance", "dissipated": "dissipated energy per step", "change": "change of the energy per step",
+    "predicted": "predicted change per step", "distance": "distance to the limit", "error": "error",
 }  # fmt: skip
 AXES = {"t": "time $t$", "exponent": "exponent of the mass, base 10"}
 Curve = tuple[str, Array, Array]  # name, axis, values

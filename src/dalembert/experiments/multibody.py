@@ -97,7 +97,9 @@ def power(r: Result, quick: bool) -> None:
             r.below("gauss-3: largest residual of a step, relative", residual.max(), 1e-14, "exact")
         else:
             r.above("lobatto-iiic-3: largest residual of a step, relative", residual.max(), 1e-10, "less accurate")
-    r.note("In the source the dissipation lacks its minus and the input term is squared after eq. (7.5); both are meant as here.")
+    r.note(
+        "After eq. (7.5) of the source the dissipation lacks its minus sign and the input term is squared; both are corrected."
+    )
 
 
 @experiment("mbs-8", "The ODE tends to the DAE as a mass vanishes", "Symank 2025, fig. 8")
@@ -146,8 +148,8 @@ def vanishing_mass(r: Result, quick: bool) -> None:
     r.disagree(
         "That the Gauss solution tends to the Lobatto IIIC solution of the DAE rather than to its own does not reproduce:"
         " solved to round-off it tends to its own, with and without control of the local error, and with it all of them "
-        "agree. Why the source saw otherwise cannot be told from it; its equations were solved to 1e-8. Without control "
-        "of the error Gauss, whose stability function has modulus 1 at infinity, is off by 1e-2 in v2 for masses of 1e-8 "
+        "agree. The source does not give enough detail to explain the difference; its equations were solved to 1e-8. Without "
+        "error control Gauss, whose stability function has modulus 1 at infinity, is off by 1e-2 in v2 for masses of 1e-8 "
         "to 1e-12."
     )
 
@@ -186,7 +188,7 @@ def long_energy(r: Result, quick: bool) -> None:
     r.disagree(
         "The energy error of lobatto-pair-3 at h = 0.01 is a property of the map, not of how well it is solved: 6e-8 on "
         "the simple and 2e-5 on the double pendulum, which the source reads off its figures as orders of 1e-8 and 1e-5. "
-        "The drift that it saw on the simple pendulum is not there: solved to round-off there is none."
+        "The drift reported for the simple pendulum is not confirmed: solved to round-off, there is none."
     )
 
 
@@ -234,10 +236,10 @@ def zero_mass(r: Result, quick: bool) -> None:
     step = admissible_step(mass, t_end=2.0, halvings=8 if quick else 11)
     r.near("lobatto-pair-3: largest step times fast frequency, m1 = 1e-4", step * np.sqrt(tension / mass), STABILITY, 0.4, "")
     r.disagree(
-        "Jay's pair fails for small masses because it must: a light mass between two tight rods swings with the frequency"
+        "Jay's pair is unstable for small masses: a light mass between two tight rods swings with the frequency"
         " sqrt((T1 / l1 + T2 / l2) / m1), and the pair of three stages is stable up to h omega = 2 sqrt(2) only, as "
         "RATTLE is up to 2. With a mass of exactly zero its equations are singular. The source calls it an error of its "
-        "implementation, and sees it from 1e-6 on; which masses run depends on the step."
+        "implementation, for masses below 1e-6; which masses can be run depends on the step."
     )
 
 
@@ -259,7 +261,7 @@ def admissible_step(mass: float, t_end: float, halvings: int = 11, method: str =
 
 
 def zero_distances(which: int, method: str, exponents: tuple[int, ...], t_end: float, h: float = 0.01) -> list[float]:
-    """Distances to the solution with a mass of zero (or, where that cannot be made, to murua-3's); nan where a run fails."""
+    """Distances to the solution with a mass of zero (to that of murua-3 if it has none); nan if a run fails."""
 
     def run(mass: float, by: str) -> np.ndarray:
         masses = {"m1": 1.0, "m2": 1.0, f"m{which}": mass}

@@ -1,4 +1,4 @@
-"""Nonholonomic mechanics (Hilden 2009, chapters 2 to 4): rolling, skating, and what long runs say."""
+"""Nonholonomic mechanics (Hilden 2009, chapters 2 to 4): rolling, skating, and long-time behaviour."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dalembert.experiments.base import Result, Start, experiment, slope
 from dalembert.simulate import simulate
 from dalembert.systems import Mechanical
 
-STEP = 2 * np.sin(np.pi / 40)  # with it y of the contact oscillator has a period of just 40 steps
+STEP = 2 * np.sin(np.pi / 40)  # the period of y of the contact oscillator is then exactly 40 steps
 
 
 def _scipy(
@@ -68,7 +68,7 @@ def orders(r: Result, quick: bool) -> None:
 
 @experiment("nh-4.1..5", "The rolling disk for a long time", "Hilden 2009, figs. 4.1 to 4.5")
 def disk(r: Result, quick: bool) -> None:
-    """h = 0.1 and 0.05, t = 1000: the phase of spark-2 is off and grows, its energy is not."""
+    """h = 0.1 and 0.05, t = 1000: the phase error of spark-2 grows, its energy error does not."""
     system, t_end = catalog.rolling_disk(), 200.0 if quick else 1000.0
     for h, phase in ((0.1, 0.587), (0.05, 0.147)):
         for method in ("mclachlan-perlmutter", "spark-2"):
@@ -90,8 +90,8 @@ def disk(r: Result, quick: bool) -> None:
                 r.below(f"{method}, h = {h:g}: largest error", np.abs(error).max(), 8.4e-4, "below 1e-3")
                 r.below(f"{method}, h = {h:g}: change of energy", change, 1e-12, "bounded")
     r.disagree(
-        "The phase error of spark-2 is a property of the method. The drift of its energy that the source shows is not there: the "
-        "energy changes by nothing, also where Newton's iteration is stopped early, so that its reason cannot be told from here."
+        "The phase error of spark-2 is a property of the method. The energy drift that the source shows is not confirmed: the "
+        "energy stays constant, even if Newton's iteration is stopped early. The reason for the difference is not known."
     )
 
 
@@ -204,7 +204,7 @@ def perturbed(r: Result, quick: bool) -> None:
         line = trend(long.t, long.energy)
         r.data[f"{method}, long"] = {"t": long.t, "energy": long.energy, "x": long.q[:, 0], "z": long.q[:, 2]}
         r.true(f"{method}: chaotic orbit, z0 = -0.55, bounded", line.bounded, str(line), "no trend", source)
-    r.disagree("The drift of spark-2 that the source shows is not there when the equations are solved to round-off.")
+    r.disagree("The drift of spark-2 that the source shows vanishes when the equations are solved to round-off.")
 
 
 @experiment("nh-4.18/19", "The sleigh as Jay ran it", "Hilden 2009, figs. 4.18, 4.19")

@@ -191,7 +191,7 @@ def singular(r: Result, quick: bool) -> None:
 
 @experiment("ph-ex8/9/10", "Counterexamples", "Kinon, Morandin, Schulze 2025, examples 8, 9, 10")
 def counterexamples(r: Result, quick: bool) -> None:
-    """A DDR step without solution, a singular discrete Jacobian, and 1 against 2."""
+    """A DDR step without solution, a singular discrete Jacobian, and a gradient that differs from the chain rule."""
 
     def grad(x: Symbols) -> Vector:
         return [x[0] * np.exp(x[0] ** 2 / 2), x[1]]

@@ -119,7 +119,7 @@ def crowded(ax: Axes) -> None:
 
 
 def thin(n: int, most: int = 4000) -> NDArray[np.intp]:
-    """At most `most` of `n` rows, evenly spaced: more points than that cannot be told apart."""
+    """At most `most` of `n` rows, evenly spaced; more would not be visible."""
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
 
 

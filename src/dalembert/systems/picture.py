@@ -128,10 +128,11 @@ def particles(system: System) -> list[Group]:
     return groups if len({len(g) for g in groups}) == 1 else []
 
 
-def _default(system: System, wished: Picture) -> Picture | None:
+def _default(system: System, given: Picture) -> Picture | None:
+    """A picture of the particles of a system, completed by what is given; None if it has none."""
     groups = particles(system)
     if not groups or len(groups) > MOST:
-        return wished if wished.units else None
+        return given if given.units else None
     points = ca.vertcat(*(system.q[g].T for g in groups))
     links, pivots = _rods(system, groups)
     count = len(groups)
@@ -140,9 +141,7 @@ def _default(system: System, wished: Picture) -> Picture | None:
         links.append((i, count + k))
     system._define("points", points)
     trails = range(count) if count <= 6 else ()
-    picture = Picture(
-        None, wished.links or links, wished.masses or range(count), wished.trails or trails, wished.bodies, wished.units
-    )
+    picture = Picture(None, given.links or links, given.masses or range(count), given.trails or trails, given.bodies, given.units)
     _check(picture, points.shape[0])
     return picture
 
