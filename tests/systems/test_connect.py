@@ -135,7 +135,7 @@ def test_what_cannot_be_joined():
         da.connect({"a": direct, "b": oscillator()}, [("a.u1", "b.force")])
     with pytest.raises(da.ModelError, match="a rule is"):
         da.connect({"a": a}, [3])
-    with pytest.raises(da.ModelError, match="is no component"):
+    with pytest.raises(da.ModelError, match="is not a component"):
         da.catalog.circuit([("X", "a", "b", "c", 1.0)])
     with pytest.raises(da.ModelError, match="connected to the node 'ground'"):
         da.catalog.circuit([("R", "R1", "a", "b", 1.0)])
