@@ -1,0 +1,90 @@
+"""Every registered method on every system of the catalog: a step that satisfies its equations, or a refusal that helps."""
+
+import re
+from functools import cache
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from conftest import can
+from dalembert.methods.base import REGISTER, find
+
+CATALOG = {row.name: row.make for row in da.list_systems()}
+BALANCED = {row.method().name for row in da.list_methods() if "power balance" in row.keeps}
+H = 1e-3
+
+
+@cache
+def start(name):
+    """A system, and consistent values near its own, with inputs that set it in motion."""
+    system = CATALOG[name]()
+    u = {"u": np.linspace(0.2, 0.3, system.nu)} if system.nu else {}
+    values = dict(da.consistent(system, **u))
+    if isinstance(system, da.PortHamiltonian):  # multipliers at index 2 are found by a method that jumps to them
+        values = {"x": da.simulate(system, "radau-iia-3", t_end=H, step=H, compile=False, **values, **u).x[-1]}
+    return system, values | u
+
+
+@cache
+def run(name, method, steps=1):
+    system, values = start(name)
+    return da.simulate(system, method, t_end=H, step=H / steps, compile=False, **values)
+
+
+def assert_step(name, method):
+    """The step moves the state to where the equations do, and keeps to round-off what the method says it keeps."""
+    system, sol, truth = start(name)[0], run(name, method), run(name, "radau-iia-3", 4)
+    moved = np.abs(truth.x[-1] - truth.x[0]).max()
+    assert np.isfinite(sol.x).all()
+    # multipliers in the state of a port-Hamiltonian system may be of first order in h
+    assert np.abs(sol.x[-1] - truth.x[-1]).max() < (0.3 if isinstance(system, da.PortHamiltonian) else 2 * H) * moved
+    for level in find(method).exact_levels if system.m else ():
+        assert np.abs(sol.residual(level)).max(initial=0.0) < 1e-13, level
+    if find(method).name in BALANCED:
+        assert np.abs(sol.power_balance).max() < 1e-14 * max(np.abs(sol.energy).max(), 1.0)
+
+
+PAIRS = [(name, method) for name in CATALOG for method in REGISTER]
+ACCEPTED = [pair for pair in PAIRS if can(pair[1], start(pair[0])[0])]
+REFUSED = [pair for pair in PAIRS if pair not in ACCEPTED]
+
+
+def marked(name, method):
+    """A pair, expected to fail where it is known to: a singular tableau cannot resolve the algebraic rows of a singular E."""
+    singular = name in ("linear-port-example", "rlc-ladder", "singular-mass-springs", "three-carts", "windy-pendulum")
+    gap = singular and method in ("lobatto-iiia", "lobatto-iiib", "lobatto-iiic*")
+    reason = "accepted, but a singular tableau with a singular E has no step"
+    return pytest.param(name, method, marks=[pytest.mark.xfail(reason=reason)] if gap else [])
+
+
+@pytest.mark.parametrize(("name", "method"), [marked(*pair) for pair in ACCEPTED])
+def test_an_accepted_pair_takes_a_step(name, method):
+    assert_step(name, method)
+
+
+@cache
+def works(name, method):
+    """Whether a proposed method takes a step."""
+    assert_step(name, method)
+    return True
+
+
+@pytest.mark.parametrize(("name", "method"), REFUSED)
+def test_a_refusal_proposes_methods_that_take_a_step(name, method):
+    """Before any work, and by name; `lobatto-pair-s` stands for a number of stages."""
+    with pytest.raises(da.MethodError) as caught:
+        da.simulate(start(name)[0], method, t_end=H, step=H)
+    proposed = [word.removesuffix("-s") for word in re.findall(r"[a-z][a-z0-9*-]+", str(caught.value))]
+    proposed = [word for word in dict.fromkeys(proposed) if word in REGISTER and word != method]
+    accepted = [other for other in proposed if can(other, start(name)[0])]
+    assert accepted, str(caught.value)
+    assert works(name, accepted[0])
+    assert can(method, start(name)[0]) is False
+
+
+def test_the_claims_are_found():
+    """What is asserted of a step rests on these being found."""
+    assert {"energy-momentum", "energy-momentum-ggl", "discrete-gradient", "ddr", "gradient-pair"} <= BALANCED
+    assert len(ACCEPTED) > 400
+    assert len(REFUSED) > 400
