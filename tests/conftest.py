@@ -125,3 +125,7 @@ def skew_hamiltonian():
 def consistent_start(system, **values):
     start = da.consistent(system, **values)
     return {k: start[k] for k in start.keys()}  # noqa: SIM118 (a Consistent iterates over values)
+
+
+# those that treat free systems only
+FREE = [name for name in SINGLE if can(name, angle_pendulum()) and not can(name, polar_rod())]

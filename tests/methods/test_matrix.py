@@ -70,17 +70,21 @@ def works(name, method):
     return True
 
 
-@pytest.mark.parametrize(("name", "method"), REFUSED)
+SHAKE = pytest.mark.xfail(strict=True, reason="shake is proposed, which refuses forces that depend on the velocity")
+WRONG = [("four-particles-damped", "ddr"), ("four-particles-damped", "gradient-pair")]
+
+
+@pytest.mark.parametrize(("name", "method"), [pytest.param(*p, marks=[SHAKE] if p in WRONG else []) for p in REFUSED])
 def test_a_refusal_proposes_methods_that_take_a_step(name, method):
-    """Before any work, and by name; `lobatto-pair-s` stands for a number of stages."""
+    """All of them are accepted, and the first takes its step; `lobatto-pair-s` stands for any number of stages."""
     with pytest.raises(da.MethodError) as caught:
         da.simulate(start(name)[0], method, t_end=H, step=H)
-    proposed = [word.removesuffix("-s") for word in re.findall(r"[a-z][a-z0-9*-]+", str(caught.value))]
-    proposed = [word for word in dict.fromkeys(proposed) if word in REGISTER and word != method]
-    accepted = [other for other in proposed if can(other, start(name)[0])]
-    assert accepted, str(caught.value)
-    assert works(name, accepted[0])
-    assert can(method, start(name)[0]) is False
+    told = str(caught.value)
+    words = [word.removesuffix("-s") for word in re.findall(r"[a-z][a-z0-9*-]+", told.partition("; ")[2])]
+    proposed = [word for word in dict.fromkeys(words) if word in REGISTER]
+    assert proposed, told
+    assert all(can(other, start(name)[0]) for other in proposed), told
+    assert works(name, proposed[0])
 
 
 def test_the_claims_are_found():

@@ -11,6 +11,7 @@ from scipy.interpolate import CubicSpline
 
 import dalembert as da
 from conftest import (
+    FREE,
     SINGLE,
     STAGED,
     STEPPING,
@@ -24,7 +25,6 @@ from conftest import (
     skew_hamiltonian,
 )
 from dalembert.methods.base import REGISTER, find
-from dalembert.methods.explicit import TABLEAUS
 
 PROBLEMS = {
     "double pendulum": (da.catalog.double_pendulum, {}),
@@ -37,7 +37,7 @@ PROBLEMS = {
     "double pendulum, Hamiltonian": (lambda: da.catalog.double_pendulum().to_hamiltonian(), {}),
     "driven, Hamiltonian": (lambda: driven_pendulum().to_hamiltonian(), {"u": [0.7]}),
 }
-VARIANTS = [find(n) for n in SINGLE if n not in TABLEAUS and n != "composition"] + [
+VARIANTS = [find(n) for n in SINGLE if n not in FREE and n != "composition"] + [
     da.methods.EnergyMomentum(gradient=g) for g in ("gonzalez", "mean-value", "itoh-abe")
 ]
 ITOH_ABE = VARIANTS[-1]
@@ -49,9 +49,18 @@ CASES = [
 ]
 
 
+def test_nan_and_a_wrong_order_fail():
+    steps = 1 / np.array([10, 20, 40, 80])
+    assert_order(steps**2, steps, 2)
+    assert np.isnan(order_of([1e-3, 1e-5, 1e-13, 1e-14], steps))
+    for errors, order in (([1e-3, 1e-5, 1e-13, 1e-14], 2), (steps**2, 3), (steps**2, 1), ([np.nan] * 4, 2)):
+        with pytest.raises(AssertionError, match="measured as"):
+            assert_order(errors, steps, order)
+
+
 def test_every_method_is_measured_somewhere():
     """Here, in test_stages, test_explicit, test_composition or test_orders_ports."""
-    here = {method.name for _, method in (case.values for case in CASES)} | STAGED | set(TABLEAUS) | {"composition"}
+    here = {method.name for _, method in (case.values for case in CASES)} | STAGED | set(FREE) | {"composition"}
     ports = {name for name in SINGLE if can(name, da.catalog.synchronous_machine())}
     assert set(STEPPING) == here | ports
     assert set(STEPPING) | {n for n in REGISTER if find(n).order == (0, 0, 0)} == set(REGISTER)
