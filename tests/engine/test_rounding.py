@@ -13,3 +13,22 @@ def test_terms_that_cancel_are_seen():
     assert 49 <= sizes[0] <= 300
     assert sizes[1] == 2e-9
     assert 0 < sizes[2] < 1e-17
+
+
+def test_sums_add_and_products_multiply():
+    x = ca.SX.sym("x", 3)
+    f = ca.Function("f", [x], [ca.vertcat(x[0] - x[1] + x[2], (x[0] - x[1]) * x[2], -2 * x[0] / x[1], 0)], ["x"], ["y"])
+    np.testing.assert_allclose(rounding_of(f, [np.array([3.0, 3.0, 0.5])], ("x",)), [6.5, 3.0, 2.0, 0.0], rtol=1e-15)
+
+
+def test_other_functions_follow_their_derivative_and_are_at_least_their_value():
+    x = ca.SX.sym("x", 2)
+    angle = x[0] - x[1]
+    f = ca.Function("f", [x], [ca.vertcat(ca.sin(angle), ca.cos(angle), ca.sqrt(angle), ca.exp(angle))], ["x"], ["y"])
+    np.testing.assert_allclose(rounding_of(f, [np.array([50.0, 50.0])], ("x",)), [100.0, 1.0, 10.0, 100.0], rtol=1e-15)
+
+
+def test_a_branch_that_is_not_taken_does_not_count():
+    x = ca.SX.sym("x")
+    f = ca.Function("f", [x], [ca.if_else(x > 0, ca.log(x), 3 * x)], ["x"], ["y"])
+    assert rounding_of(f, [-2.0], ("x",))[0] == 6.0

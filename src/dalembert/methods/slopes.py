@@ -29,6 +29,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.systems.instructions import UNARY, operation, walk
 
 SX = ca.SX
 
@@ -72,46 +73,35 @@ class Difference:
         self.size = x0.numel()
         ends = [[e.elements() for e in (x0, *others)], [e.elements() for e in (x1, *others)]]
         low = None if rest is None else tuple(r.elements() for r in rest)
-        nodes: list[_Node] = []
-        where: dict[int, int] = {}  # work-vector slot -> node
-        self.seeds: list[int | None] = [None] * f.size1_out(0)
-        row_of = f.sparsity_out(0).row()
-        values0 = np.empty(f.size1_out(0), dtype=object)
-        values1 = np.empty(f.size1_out(0), dtype=object)
-        values0[:], values1[:] = SX(0.0), SX(0.0)
+        self.nodes: list[_Node] = []
         self.sources: list[int | None] = [None] * self.size
         constants: dict[float, int] = {}
-        for k in range(f.n_instructions()):
-            op, i, o = f.instruction_id(k), f.instruction_input(k), f.instruction_output(k)
-            if op == ca.OP_OUTPUT:
-                node = nodes[where[i[0]]]
-                row = row_of[o[1]]
-                self.seeds[row] = where[i[0]]
-                values0[row], values1[row] = node.both
-                continue
-            if op == ca.OP_INPUT:
-                argument, entry = i
-                a, b = ends[0][argument][entry], ends[1][argument][entry]
-                active = argument == 0
-                rests = (low[0][entry], low[1][entry]) if active and low is not None else None
-                node = _Node(op, (), active, a, b, rests)
-                if active:
-                    self.sources[entry] = len(nodes)
-            elif op == ca.OP_CONST:
-                value = f.instruction_constant(k)
-                if value in constants:
-                    where[o[0]] = constants[value]
-                    continue
-                constants[value] = len(nodes)
-                node = _Node(op, (), False, SX(value), SX(value))
-            else:
-                node = _apply(op, tuple(where[j] for j in i), nodes)
-            where[o[0]] = len(nodes)
-            nodes.append(node)
-        self.nodes = nodes
-        self.guarded = _guarded(nodes)
-        self.y0 = ca.vertcat(*values0) if len(values0) else SX(0, 1)
-        self.y1 = ca.vertcat(*values1) if len(values1) else SX(0, 1)
+
+        def keep(node: _Node) -> int:
+            self.nodes.append(node)
+            return len(self.nodes) - 1
+
+        def source(argument: int, entry: int) -> int:
+            active = argument == 0
+            rests = (low[0][entry], low[1][entry]) if active and low is not None else None
+            index = keep(_Node(ca.OP_INPUT, (), active, ends[0][argument][entry], ends[1][argument][entry], rests))
+            if active:
+                self.sources[entry] = index
+            return index
+
+        def constant(value: float) -> int:
+            if value not in constants:
+                constants[value] = keep(_Node(ca.OP_CONST, (), False, SX(value), SX(value)))
+            return constants[value]
+
+        outputs = walk(f, source, constant, lambda op, inputs: keep(_apply(op, tuple(inputs), self.nodes)))
+        self.seeds: list[int | None] = [None] * f.size1_out(0)
+        for row, index in zip(f.sparsity_out(0).row(), outputs[0], strict=True):
+            self.seeds[row] = index
+        self.guarded = _guarded(self.nodes)
+        ends_of = [(SX(0.0), SX(0.0)) if index is None else self.nodes[index].both for index in self.seeds]
+        self.y0 = ca.vertcat(*(y for y, _ in ends_of)) if ends_of else SX(0, 1)
+        self.y1 = ca.vertcat(*(y for _, y in ends_of)) if ends_of else SX(0, 1)
 
     def pull(self, seed: Any) -> Any:
         """`sum_i seed_i S_i(x0, x1)`, a column as long as `x`."""
@@ -169,66 +159,6 @@ def _apply(op: int, inputs: tuple[int, ...], nodes: list[_Node]) -> _Node:
     if op == ca.OP_ATAN2 and active:  # the angle goes on continuously where atan2 jumps by 2 pi
         return _Node(op, inputs, active, y0, y0 + _turn(*operands)[0])
     return _Node(op, inputs, active, y0, operation(op, [n.both[1] for n in operands]) if active else y0)
-
-
-_UNARY: dict[int, Callable[[Any], Any]] = {
-    ca.OP_ASSIGN: lambda x: x,
-    ca.OP_NEG: lambda x: -x,
-    ca.OP_SQ: lambda x: x**2,
-    ca.OP_TWICE: lambda x: 2 * x,
-    ca.OP_INV: lambda x: 1 / x,
-    ca.OP_SQRT: ca.sqrt,
-    ca.OP_EXP: ca.exp,
-    ca.OP_LOG: ca.log,
-    ca.OP_SIN: ca.sin,
-    ca.OP_COS: ca.cos,
-    ca.OP_TAN: ca.tan,
-    ca.OP_ASIN: ca.asin,
-    ca.OP_ACOS: ca.acos,
-    ca.OP_ATAN: ca.atan,
-    ca.OP_SINH: ca.sinh,
-    ca.OP_COSH: ca.cosh,
-    ca.OP_TANH: ca.tanh,
-    ca.OP_ASINH: ca.asinh,
-    ca.OP_ACOSH: ca.acosh,
-    ca.OP_ATANH: ca.atanh,
-    ca.OP_FABS: ca.fabs,
-    ca.OP_SIGN: ca.sign,
-    ca.OP_ERF: ca.erf,
-    ca.OP_LOG1P: ca.log1p,
-    ca.OP_EXPM1: ca.expm1,
-    ca.OP_FLOOR: ca.floor,
-    ca.OP_CEIL: ca.ceil,
-    ca.OP_NOT: ca.logic_not,
-}
-_BINARY: dict[int, Callable[[Any, Any], Any]] = {
-    ca.OP_ADD: lambda x, y: x + y,
-    ca.OP_SUB: lambda x, y: x - y,
-    ca.OP_MUL: lambda x, y: x * y,
-    ca.OP_DIV: lambda x, y: x / y,
-    ca.OP_POW: lambda x, y: x**y,
-    ca.OP_CONSTPOW: lambda x, y: x**y,
-    ca.OP_ATAN2: ca.atan2,
-    ca.OP_HYPOT: lambda x, y: ca.sqrt(x**2 + y**2),
-    ca.OP_FMIN: ca.fmin,
-    ca.OP_FMAX: ca.fmax,
-    ca.OP_IF_ELSE_ZERO: lambda x, y: ca.if_else(x, y, 0),
-    ca.OP_LT: lambda x, y: x < y,
-    ca.OP_LE: lambda x, y: x <= y,
-    ca.OP_EQ: lambda x, y: x == y,
-    ca.OP_NE: lambda x, y: x != y,
-    ca.OP_AND: ca.logic_and,
-    ca.OP_OR: ca.logic_or,
-    ca.OP_COPYSIGN: lambda x, y: ca.fabs(x) * ca.if_else(y < 0, -1, 1),
-    ca.OP_FMOD: ca.fmod,
-}
-
-
-def operation(op: int, values: list[Any]) -> Any:
-    table: dict[int, Any] = _UNARY if len(values) == 1 else _BINARY
-    if op not in table:
-        raise ModelError(f"no exact difference is known for CasADi's operation {op}; use another discrete gradient")
-    return table[op](*values)
 
 
 def _ratio(function: Callable[[Any], Any], series: tuple[float, ...], u: Any, radius: float = 0.1) -> Any:
@@ -369,7 +299,7 @@ def _unary_slope(op: int, node: _Node, x: _Node) -> Any:
         return (a + b) / (ca.fabs(a) + ca.fabs(b) + 1e-300)
     if op in (ca.OP_SIGN, ca.OP_FLOOR, ca.OP_CEIL, ca.OP_NOT):
         return _jump(node, x.change)
-    return _quotient(_UNARY[op], x)
+    return _quotient(UNARY[op], x)
 
 
 def _power_slopes(node: _Node, x: _Node, y: _Node) -> tuple[Any, ...]:

@@ -19,6 +19,7 @@ import numpy as np
 from dalembert.errors import MissingPackage, ModelError
 from dalembert.systems.base import SX, System, scalar
 from dalembert.systems.dae import IndexOneDAE
+from dalembert.systems.instructions import walk
 from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.picture import Picture
 
@@ -162,36 +163,25 @@ def to_sympy(s: Any, expression: Any) -> Any:
         flat += [key] if value.shape == () else [f"{key}_{i}" for i in range(value.size)]
     inputs = [sympy.symbols(group) if group else [] for group in (*names, flat)]
     f = ca.Function("f", [s.q, s.v, s.t, s.par], [ca.densify(expression)])
-    work: dict[int, Any] = {}
-    out: dict[int, Any] = {}
-    unary = {
+    table = {
         ca.OP_NEG: lambda a: -a, ca.OP_SQ: lambda a: a**2, ca.OP_SQRT: sympy.sqrt, ca.OP_SIN: sympy.sin, ca.OP_COS: sympy.cos,
         ca.OP_TAN: sympy.tan, ca.OP_EXP: sympy.exp, ca.OP_LOG: sympy.log, ca.OP_INV: lambda a: 1 / a,
         ca.OP_TWICE: lambda a: 2 * a,
         ca.OP_FABS: sympy.Abs, ca.OP_ASIN: sympy.asin, ca.OP_ACOS: sympy.acos, ca.OP_ATAN: sympy.atan, ca.OP_SINH: sympy.sinh,
         ca.OP_COSH: sympy.cosh, ca.OP_TANH: sympy.tanh,
-    }  # fmt: skip
-    binary = {
         ca.OP_ADD: lambda a, b: a + b, ca.OP_SUB: lambda a, b: a - b, ca.OP_MUL: lambda a, b: a * b,
         ca.OP_DIV: lambda a, b: a / b,
         ca.OP_POW: lambda a, b: a**b, ca.OP_CONSTPOW: lambda a, b: a**b, ca.OP_ATAN2: sympy.atan2,
     }  # fmt: skip
-    for k in range(f.n_instructions()):
-        op, i, o = f.instruction_id(k), f.instruction_input(k), f.instruction_output(k)
-        if op == ca.OP_CONST:
-            work[o[0]] = sympy.nsimplify(f.instruction_constant(k), rational=True)
-        elif op == ca.OP_INPUT:
-            work[o[0]] = inputs[i[0]][i[1]]
-        elif op == ca.OP_OUTPUT:
-            out[o[1]] = work[i[0]]
-        elif op in unary:
-            work[o[0]] = unary[op](work[i[0]])
-        elif op in binary:
-            work[o[0]] = binary[op](work[i[0]], work[i[1]])
-        else:
+
+    def apply(op: int, values: list[Any]) -> Any:
+        if op not in table:
             raise ModelError(f"an operation of the model (number {op}) has no counterpart in SymPy")
+        return table[op](*values)
+
+    entries = walk(f, lambda a, k: inputs[a][k], lambda c: sympy.nsimplify(c, rational=True), apply)[0]
     rows, columns = expression.shape
-    return sympy.Matrix(rows, columns, lambda r, c: sympy.simplify(out.get(r + c * rows, 0)))
+    return sympy.Matrix(rows, columns, lambda r, c: sympy.simplify(entries[r + c * rows]))
 
 
 def from_sympy(
