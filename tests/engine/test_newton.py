@@ -7,22 +7,26 @@ import pytest
 from dalembert.engine.newton import EPS, Rule
 
 
-def play(rule, sizes):
-    """Run the rule on a given sequence of update sizes: iterations, and how often the Jacobian was taken anew."""
-    cell, feed, refreshed = [0.0], iter(sizes), [0]
+def play(rule, sizes, look=False, residual=math.inf):
+    """Run the rule on a sequence of update sizes: iterations, how often the Jacobian was taken anew, looks at the residual."""
+    cell, feed, calls = [0.0], iter(sizes), {"factor": 0, "accept": 0}
 
     def update():
         cell[0] = next(feed)
 
     def factor():
-        refreshed[0] += 1
+        calls["factor"] += 1
 
-    return rule.bind(update, cell, factor)(), refreshed[0]
+    def accept():
+        calls["accept"] += 1
+        cell[0] = residual
+
+    return rule.bind(update, cell, factor, accept)(look), calls["factor"], calls["accept"]
 
 
 def test_it_stops_when_the_next_update_would_be_round_off():
-    assert play(Rule(), [1e-3, 1e-9, 1e-15]) == (3, 0)  # 1e-9 * 1e-6 is not yet below the tolerance of 9e-16
-    assert play(Rule(), [1e-4, 1e-11, 1e-17]) == (2, 0)
+    assert play(Rule(), [1e-3, 1e-9, 1e-15]) == (3, 0, 0)  # 1e-9 * 1e-6 is not yet below the tolerance of 9e-16
+    assert play(Rule(), [1e-4, 1e-11, 1e-17]) == (2, 0, 0)
 
 
 def test_one_small_update_is_not_enough_unless_it_is_round_off_itself():
@@ -31,11 +35,11 @@ def test_one_small_update_is_not_enough_unless_it_is_round_off_itself():
 
 
 def test_stagnation_at_round_off_is_recognised():
-    assert play(Rule(), [1e-4, 1e-8, 3e-12, 4e-12]) == (4, 0)
+    assert play(Rule(), [1e-4, 1e-8, 3e-12, 4e-12], residual=1e-15) == (4, 0, 1)
 
 
 def test_stagnation_far_from_round_off_is_failure():
-    count, refreshed = play(Rule(max_iterations=6), [1e-2, 9e-3, 9e-3, 9e-3, 9e-3, 9e-3])
+    count, refreshed, _ = play(Rule(max_iterations=6), [1e-2, 9e-3, 9e-3, 9e-3, 9e-3, 9e-3])
     assert count == -6
     assert refreshed >= 4
 
@@ -46,5 +50,41 @@ def test_nan_ends_it_at_once(bad):
 
 
 def test_slow_convergence_takes_the_jacobian_anew():
-    assert play(Rule(), [1e-3, 5e-4, 1e-8, 1e-16])[1] == 1
-    assert play(Rule(), [0.5, 1e-3, 1e-9, 1e-17])[1] == 1
+    assert play(Rule(), [1e-3, 5e-4, 1e-8, 1e-16]) == (4, 1, 0)
+    assert play(Rule(), [0.5, 1e-3, 1e-9, 1e-17]) == (4, 1, 0)
+
+
+UNUSUAL = {
+    "first update large": [2.0, 1e-3, 1e-9, 1e-17],
+    "second update large": [0.9, 0.1, 1e-3, 1e-9, 1e-17],
+    "an update grew": [1e-3, 2e-3, 1e-6, 1e-12],
+    "stagnation": [1e-4, 1e-8, 3e-12, 4e-12],
+}
+
+
+@pytest.mark.parametrize("sizes", UNUSUAL.values(), ids=UNUSUAL)
+def test_out_of_the_ordinary_only_a_small_residual_is_accepted(sizes):
+    count = len(sizes)
+    assert play(Rule(), sizes, residual=1e-9)[::2] == (count, 1)
+    for residual in (1e-7, 1.0, math.inf, math.nan):
+        assert play(Rule(), sizes, residual=residual)[::2] == (-count, 1)
+
+
+def test_the_caller_may_ask_for_the_residual():
+    assert play(Rule(), [1e-4, 1e-11], look=True, residual=1e-12) == (2, 0, 1)
+    assert play(Rule(), [1e-4, 1e-11], look=True, residual=1e-3) == (-2, 0, 1)
+    assert play(Rule(), [EPS], look=True, residual=1e-3) == (-1, 0, 1)
+
+
+def test_failure_needs_no_look_at_the_residual():
+    assert play(Rule(max_iterations=3), [0.5, 0.4, 0.3], residual=0.0)[::2] == (-3, 0)
+
+
+def test_a_large_first_update_makes_later_stagnation_no_round_off():
+    """Updates that stop shrinking at 1e-3 are no round-off, however large the first was."""
+    assert play(Rule(max_iterations=5), [1e5, 1e-3, 1e-3, 1e-3, 1e-3], residual=0.0)[::2] == (-5, 0)
+
+
+def test_a_loose_tolerance_loosens_the_limit():
+    assert Rule(tolerance=1e-1).limit == 0.4
+    assert Rule().limit == 1e-8

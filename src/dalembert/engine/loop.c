@@ -3,7 +3,7 @@
    newton.py, word by word. */
 
 typedef struct {
-    double tolerance, refresh, stagnation, floor;
+    double tolerance, refresh, stagnation, floor, limit;
     long max_iterations;
 } da_rule;
 
@@ -12,42 +12,51 @@ typedef struct {
     double size;
 } da_outcome;
 
-#define DA_SOLVE(k)                                                                                                   \
-    {                                                                                                                 \
-        double constants[DA_C##k + 1], size = 0, previous = 1;                                                         \
-        double *xk = x + DA_OFFSET##k;                                                                                \
-        const double *in[8 + DA_COUNT];                                                                               \
-        int at = 0;                                                                                                   \
-        in[at++] = state; in[at++] = &t; in[at++] = &h; in[at++] = u; in[at++] = par;                                 \
-        for (int j = 0; j < k; j++) in[at++] = x + da_offset[j];                                                      \
-        in[at] = last + DA_OFFSET##k;                                                                                 \
-        in[at + 1] = before + DA_OFFSET##k;                                                                           \
-        double *begin[] = {xk}, *factors[] = {constants}, *next[] = {xk, &size}, *weights[] = {scale##k};             \
-        const double *now[] = {xk, scale##k, constants};                                                              \
-        if ((first + i) % DA_WEIGH == 0 || i == 0) weigh##k(in, weights, 0, 0, 0);                                    \
-        guess##k(in, begin, 0, 0, 0);                                                                                 \
-        in[at] = xk;                                                                                                  \
-        factor##k(in, factors, 0, 0, 0);                                                                              \
-        long count = 1;                                                                                               \
-        int done = 0;                                                                                                 \
-        update##k(now, next, 0, 0, 0);                                                                                \
-        if (size <= rule->tolerance) done = 1;                                                                        \
-        else if (size > rule->refresh) factor##k(in, factors, 0, 0, 0);                                               \
-        double low = size > 1.0 ? rule->floor * size : rule->floor;                                                   \
-        while (!done && count < rule->max_iterations) {                                                               \
-            count++;                                                                                                  \
-            previous = size;                                                                                          \
-            update##k(now, next, 0, 0, 0);                                                                            \
-            if (size * size <= rule->tolerance * previous || size <= rule->tolerance) done = 1;                       \
-            else if (!(size < 1e300)) break;                                                                          \
-            else if (size > rule->stagnation * previous && size <= low) done = 1;                                     \
-            else if (size > rule->refresh * previous) factor##k(in, factors, 0, 0, 0);                                \
-        }                                                                                                             \
-        if (!done) {                                                                                                  \
-            outcome->steps = i; outcome->failed = k; outcome->size = size;                                            \
-            return;                                                                                                   \
-        }                                                                                                             \
-        outcome->iterations += count;                                                                                 \
+#define DA_SOLVE(k)                                                                                                      \
+    {                                                                                                                    \
+        double constants[DA_C##k + 1], size = 0, previous = 1;                                                           \
+        double *xk = x + DA_OFFSET##k;                                                                                   \
+        const double *in[8 + DA_COUNT];                                                                                  \
+        int at = 0;                                                                                                      \
+        in[at++] = state; in[at++] = &t; in[at++] = &h; in[at++] = u; in[at++] = par;                                    \
+        for (int j = 0; j < k; j++) in[at++] = x + da_offset[j];                                                         \
+        in[at] = last + DA_OFFSET##k;                                                                                    \
+        in[at + 1] = before + DA_OFFSET##k;                                                                              \
+        double *begin[] = {xk}, *factors[] = {constants}, *next[] = {xk, &size}, *weights[] = {scale##k}, *ratio[] = {&size};\
+        const double *now[] = {xk, scale##k, constants};                                                                 \
+        int done, look = (first + i) % DA_WEIGH == 0 || i == 0;                                                          \
+        if (look) weigh##k(in, weights, 0, 0, 0);                                                                        \
+        guess##k(in, begin, 0, 0, 0);                                                                                    \
+        in[at] = xk; in[at + 1] = scale##k;                                                                              \
+        factor##k(in, factors, 0, 0, 0);                                                                                 \
+        long count = 1;                                                                                                  \
+        update##k(now, next, 0, 0, 0);                                                                                   \
+        done = size <= rule->tolerance;                                                                                  \
+        if (!done && !(size <= rule->refresh)) {                                                                         \
+            look = look || !(size <= 1.0);                                                                               \
+            factor##k(in, factors, 0, 0, 0);                                                                             \
+        }                                                                                                                \
+        while (!done && count < rule->max_iterations) {                                                                  \
+            count++;                                                                                                     \
+            previous = size;                                                                                             \
+            update##k(now, next, 0, 0, 0);                                                                               \
+            if (size * size <= rule->tolerance * previous || size <= rule->tolerance) done = 1;                          \
+            else if (!(size < 1e300)) break;                                                                             \
+            else if (size > rule->stagnation * previous && size <= rule->floor) look = done = 1;                         \
+            else if (size > rule->refresh * previous) {                                                                  \
+                look = look || size > previous || size > rule->refresh;                                                  \
+                factor##k(in, factors, 0, 0, 0);                                                                         \
+            }                                                                                                            \
+        }                                                                                                                \
+        if (done && look) {                                                                                              \
+            accept##k(in, ratio, 0, 0, 0);                                                                               \
+            done = size <= rule->limit;                                                                                  \
+        }                                                                                                                \
+        if (!done) {                                                                                                     \
+            outcome->steps = i; outcome->failed = k; outcome->size = size;                                               \
+            return;                                                                                                      \
+        }                                                                                                                \
+        outcome->iterations += count;                                                                                    \
     }
 
 DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state, double *last, double *before,

@@ -16,7 +16,8 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine.newton import Rule
-from dalembert.engine.program import TINY, WEIGH_EVERY, Program, Stage
+from dalembert.engine.program import WEIGH_EVERY, Program, Stage
+from dalembert.engine.rounding import TINY
 from dalembert.errors import MethodError
 
 
@@ -126,7 +127,8 @@ class VirtualMachine:
             scale, size, known = np.zeros(stage.n_scale), np.zeros(1), [*common, *x[:k]]
             weigh = self._bind(stage.weigh, known, [scale])
             begin, factor, update = self._linear_solver(stage, x[k], known, [last[k], before[k]], scale, size)
-            self.solves.append((begin, factor, update, _view(size), weigh))
+            accept = self._bind(stage.accept, [*known, x[k], scale], [size])
+            self.solves.append((begin, factor, update, accept, _view(size), weigh))
         self.finish = self._bind(p.finish, [*common, *x], [self.next, self.lam, self.work, self.check])
 
     def _linear_solver(
@@ -173,21 +175,23 @@ class VirtualMachine:
             before, last, now, after = _view(self.before), _view(self.last), _view(self.now)[:cut], _view(self.after)
             t, check, work, finish = _view(self.t), _view(self.check), _view(self.work), self.finish
             states, lams, works, working = out.state, out.lam, _view(out.work), self.program.working
-            solves = [(begin, rule.bind(update, size, factor)) for begin, factor, update, size, _ in self.solves]
-            weighs = [weigh for *_, weigh in self.solves]
+            solves = [
+                (begin, rule.bind(update, size, factor, accept), weigh)
+                for begin, factor, update, accept, size, weigh in self.solves
+            ]
             iterations, row, failed, done = 0, 0, -1, steps
             for k in range(first, first + steps):
                 t[0] = t0 + k * h
                 if varying:
                     self.u[:] = inputs[k - first]
-                weigh = k % WEIGH_EVERY == 0 or k == first
-                for begin, iterate in solves:
-                    if weigh:
-                        weighs[solves.index((begin, iterate))]()
+                look = k % WEIGH_EVERY == 0 or k == first
+                for number, (begin, iterate, weigh) in enumerate(solves):
+                    if look:
+                        weigh()
                     begin()
-                    count = iterate()
+                    count = iterate(look)
                     if count < 0:
-                        failed = solves.index((begin, iterate))
+                        failed = number
                         break
                     iterations += count
                 if failed < 0:
@@ -209,7 +213,7 @@ class VirtualMachine:
                         out.unknowns[row] = self.x
                     row += 1
             memory.state[:], memory.last[:], memory.before[:] = self.state, self.last, self.before
-            size = 0.0 if failed < 0 else math.nan if failed == len(solves) else float(self.solves[failed][3][0])
+            size = 0.0 if failed < 0 else math.nan if failed == len(solves) else float(self.solves[failed][4][0])
             return Outcome(done, iterations, failed, size)
 
 
@@ -239,8 +243,8 @@ class Pivoted(VirtualMachine):
                 if stage.seen is None:
                     size[0] = np.linalg.norm(rows / (scale + TINY)) + 0.0 * change.sum()
                 else:
-                    seen = list(stage.seen)
-                    size[0] = np.linalg.norm(change[seen] / (np.abs(x[seen]) + scale + TINY)) + 0.0 * change.sum()
+                    own = np.abs(x[stage.seen]) + scale + TINY
+                    size[0] = np.linalg.norm(change[stage.seen] / own) + 0.0 * change.sum()
 
         return self._bind(stage.guess, [*known, *history], [x]), lambda: None, update
 

@@ -15,9 +15,19 @@ from dalembert.engine.machine import Memory, Outcome, Records
 from dalembert.engine.newton import Rule
 from dalembert.engine.program import WEIGH_EVERY, Program
 
+# what is rarely called is compiled without optimisation, which takes a quarter of a compiler's time
+RARE = """\
+#if defined(__clang__)
+#define DA_RARE __attribute__((optnone))
+#elif defined(__GNUC__)
+#define DA_RARE __attribute__((optimize("O0")))
+#else
+#define DA_RARE
+#endif"""
+
 
 class _Rule(ctypes.Structure):
-    _fields_ = [(n, ctypes.c_double) for n in ("tolerance", "refresh", "stagnation", "floor")] + [
+    _fields_ = [(n, ctypes.c_double) for n in ("tolerance", "refresh", "stagnation", "floor", "limit")] + [
         ("max_iterations", ctypes.c_long)
     ]
 
@@ -33,7 +43,11 @@ def source(program: Program) -> str:
         generator.add(function)
     code = generator.dump()
     # all of it is one translation unit: let the compiler see that, and drop what is only needed across units
-    code = re.sub(r"^CASADI_SYMBOL_EXPORT (?=int (guess|factor|update|weigh)\d+\(|int finish\()", "static ", code, flags=re.M)
+    code = re.sub(
+        r"^CASADI_SYMBOL_EXPORT (?=int (guess|factor|update|accept|weigh)\d+\(|int finish\()", "static ", code, flags=re.M
+    )
+    for rare in re.findall(r"^static int accept\d+\([^\n]*\{\s*return (casadi_f\d+)\(", code, flags=re.M):
+        code = code.replace(f"static int {rare}(", f"DA_RARE static int {rare}(")
     code = re.sub(r"^CASADI_SYMBOL_EXPORT [^\n]*(\}|;)\n", "", code, flags=re.M)
     code = re.sub(r"^CASADI_SYMBOL_EXPORT [^\n]*\{\n.*?^\}\n", "", code, flags=re.M | re.S)
     code = re.sub(r"^(casadi_real casadi_\w+\()", r"static \1", code, flags=re.M)
@@ -57,7 +71,7 @@ def source(program: Program) -> str:
     for k, stage in enumerate(program.stages):
         define |= {f"DA_N{k}": stage.n, f"DA_C{k}": stage.constants, f"DA_OFFSET{k}": offsets[k]}
     loop = files("dalembert.engine").joinpath("loop.c").read_text()
-    return "\n".join([code, *(f"#define {k} {v}" for k, v in define.items()), loop])
+    return "\n".join([RARE, code, *(f"#define {k} {v}" for k, v in define.items()), loop])
 
 
 class Native:
@@ -91,7 +105,7 @@ class Native:
     ) -> Outcome:
         """Advance by `steps` steps in one native call; see `VirtualMachine.run`."""
         inputs = np.ascontiguousarray(inputs)
-        c_rule = _Rule(rule.tolerance, rule.refresh, rule.stagnation, rule.floor, rule.max_iterations)
+        c_rule = _Rule(rule.tolerance, rule.refresh, rule.stagnation, rule.floor, rule.limit, rule.max_iterations)
         outcome = _Outcome(0, 0, -1, 0.0)
         self._run(
             steps, first, t0, h, _pointer(memory.state), _pointer(memory.last), _pointer(memory.before), _pointer(memory.par),

@@ -4,6 +4,7 @@ For each solve of a step
     guess(state, t, h, u, par, earlier unknowns, last, before) -> first iterate
     factor(state, t, h, u, par, earlier unknowns, x) -> constants
     update(x, scale, constants) -> next iterate, size of the update
+    accept(state, t, h, u, par, earlier unknowns, x, scale) -> residual, relative to the size of its terms
     weigh(state, t, h, u, par, earlier unknowns) -> scale        (only every WEIGH_EVERY steps)
     begin = guess, then factor at the guess
 and at the end
@@ -24,10 +25,12 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine import elimination
+from dalembert.engine.rounding import TINY, sizes
 from dalembert.methods.step import Solve, Step
 
 SX = ca.SX
-TINY = 1e-300  # keeps the quotient of two zeros from being nan
+HUGE = 1e300  # what is larger counts as infinite
+ROUNDING = 1e-6  # a residual of 1e-8 times this, 45 eps, of what rounding can do is round-off
 WEIGH_EVERY = 64  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
 
 
@@ -40,8 +43,9 @@ class Stage:
     factor: ca.Function
     update: ca.Function
     begin: ca.Function  # guess and factor in one call, for the virtual machine
+    accept: ca.Function
     weigh: ca.Function
-    seen: tuple[int, ...] | None  # the unknowns that are measured; None for the residual
+    seen: list[int] | None  # the unknowns that are measured; None for the residual
     residual: ca.Function  # (x, everything) -> residual, Jacobian; for the pivoted solver
 
     @property
@@ -92,10 +96,10 @@ class Program:
         inputs = [*self.common, *known]
         frozen = ca.Function("J", [x, *inputs], [J])(at, *inputs)
         change = elimination.solve(frozen, solve.residual, order)
-        if solve.measure == "residual":
+        seen = _measured(solve)
+        if seen is None:
             size = ca.norm_2(solve.residual / (scale + TINY))
         else:
-            seen = [i for i, level in enumerate(solve.levels) if level == 0]
             size = ca.norm_2(change[seen] / (ca.fabs(x - change)[seen] + scale + TINY))
         outputs, symbols, constants = _split(_shared([x - change, size]), [x, scale])
         guess = ca.Function(f"guess{k}", [*inputs, solve.last, solve.before], [ca.densify(solve.guess)])
@@ -103,11 +107,12 @@ class Program:
         first = guess(*inputs, solve.last, solve.before)
         return Stage(
             n=n,
-            seen=None if solve.measure == "residual" else tuple(i for i, level in enumerate(solve.levels) if level == 0),
+            seen=seen,
             guess=guess,
             factor=factor,
             begin=ca.Function(f"begin{k}", [*inputs, solve.last, solve.before], [first, factor(*inputs, first)]),
             update=ca.Function(f"update{k}", [x, scale, symbols], outputs),
+            accept=_acceptance(k, solve, inputs, scale, seen),
             weigh=ca.Function(f"weigh{k}", inputs, [ca.densify(solve.scale)]),
             residual=ca.Function(f"residual{k}", [x, *inputs], [ca.densify(solve.residual), J]),
         )
@@ -125,7 +130,7 @@ class Program:
 
     def functions(self) -> list[ca.Function]:
         """All functions in the order in which a step calls them."""
-        out = [f for stage in self.stages for f in (stage.guess, stage.factor, stage.update, stage.weigh)]
+        out = [f for stage in self.stages for f in (stage.guess, stage.factor, stage.update, stage.accept, stage.weigh)]
         return [*out, self.finish]
 
     @cached_property
@@ -139,6 +144,33 @@ class Program:
     def repivoted(self, matrices: list[Any]) -> Program:
         """The same program with pivots chosen for given numerical Jacobians."""
         return Program(self.step, tuple(elimination.numeric_order(m) for m in matrices))
+
+
+def _measured(solve: Solve) -> list[int] | None:
+    """The unknowns whose changes are measured: those that have a scale, all or those of level 0; none for the residual."""
+    if solve.measure == "residual":
+        return None
+    n = solve.unknowns.numel()
+    return [i for i in range(n) if solve.levels[i] == 0 or solve.scale.numel() == n]
+
+
+def _acceptance(k: int, solve: Solve, inputs: list[SX], scale: SX, seen: list[int] | None) -> ca.Function:
+    """The residual of a solve, each row relative to the size of its terms; never small where anything is not finite.
+
+    Where terms cancel before a nonlinear function sees them, or an unknown is smaller than the size at which its round-off
+    begins, the row is not defined better than rounding leaves it.
+    """
+    x = solve.unknowns
+    own, rows = ca.fabs(x), SX(0.0)
+    if seen is None:
+        rows = scale
+    else:
+        own[seen] += scale
+    residual = ca.Function("residual", [*inputs, x], [ca.densify(solve.residual)])
+    size, rounding = sizes(residual, [*inputs, x], [*(None for _ in inputs), own])
+    size = size + ROUNDING * (rounding + rows) + TINY
+    ratio = ca.if_else(size < HUGE, solve.residual / size, HUGE)
+    return ca.Function(f"accept{k}", [*inputs, x, scale], _shared([ca.norm_2(ratio)]))
 
 
 def _shared(expressions: list[Any]) -> list[Any]:

@@ -29,7 +29,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.systems.instructions import UNARY, operation, walk
+from dalembert.systems.instructions import operation, walk
 
 SX = ca.SX
 
@@ -299,7 +299,7 @@ def _unary_slope(op: int, node: _Node, x: _Node) -> Any:
         return (a + b) / (ca.fabs(a) + ca.fabs(b) + 1e-300)
     if op in (ca.OP_SIGN, ca.OP_FLOOR, ca.OP_CEIL, ca.OP_NOT):
         return _jump(node, x.change)
-    return _quotient(UNARY[op], x)
+    return _quotient(lambda s: operation(op, [s]), x)
 
 
 def _power_slopes(node: _Node, x: _Node, y: _Node) -> tuple[Any, ...]:
