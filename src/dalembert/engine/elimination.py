@@ -10,10 +10,14 @@ sparse LU factorisation with partial pivoting.
 from __future__ import annotations
 
 import heapq
-from typing import Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csc_matrix
 
 SX = ca.SX
 
@@ -55,7 +59,7 @@ def structural_order(sparsity: ca.Sparsity, levels: tuple[int, ...]) -> list[tup
     return order
 
 
-def numeric_order(matrix: Any) -> list[tuple[int, int]]:
+def numeric_order(matrix: ca.DM) -> list[tuple[int, int]]:
     """The pivots of SuperLU with partial pivoting for one numerical matrix (a `DM`)."""
     from scipy.sparse.linalg import splu
 
@@ -64,15 +68,15 @@ def numeric_order(matrix: Any) -> list[tuple[int, int]]:
     return [(int(i), int(j)) for i, j in zip(row_of, col_of, strict=True)]
 
 
-def solve(J: Any, b: Any, order: list[tuple[int, int]]) -> Any:
+def solve(J: SX, b: SX, order: list[tuple[int, int]]) -> SX:
     """The solution of `J x = b` by elimination with the given pivots, as expressions."""
     n = J.size1()
-    rows: list[dict[int, Any]] = [{} for _ in range(n)]
+    rows: list[dict[int, SX]] = [{} for _ in range(n)]
     cols: list[set[int]] = [set() for _ in range(n)]
-    for i, j, value in zip(*J.sparsity().get_triplet(), J.nonzeros(), strict=True):
-        rows[i][j] = value
+    for i, j, k in zip(*J.sparsity().get_triplet(), range(J.nnz()), strict=True):
+        rows[i][j] = J.nz[k]
         cols[j].add(i)
-    right = b.elements()
+    right = ca.vertsplit(ca.densify(b))
     inverses = {}
     for i, j in order:
         pivot_row = rows[i]
@@ -91,10 +95,22 @@ def solve(J: Any, b: Any, order: list[tuple[int, int]]) -> Any:
             right[r] = right[r] - factor * right[i]
         for c in pivot_row:
             cols[c].discard(i)
-    x: list[Any] = [None] * n
+    x: dict[int, SX] = {}
     for i, j in reversed(order):
         total = right[i]
         for c, value in rows[i].items():
             total = total - value * x[c]
         x[j] = total * inverses[j]
-    return ca.vertcat(*x) if x else SX(0, 1)
+    return ca.vertcat(*(x[j] for j in range(n))) if n else SX(0, 1)
+
+
+def solve_pivoted(matrix: ca.DM | csc_matrix | NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Solve in numbers with partial pivoting, dense or sparse by size; nan where the matrix is singular or not finite."""
+    try:
+        if isinstance(matrix, np.ndarray) or (isinstance(matrix, ca.DM) and len(b) <= 200):
+            return np.asarray(np.linalg.solve(matrix.full() if isinstance(matrix, ca.DM) else matrix, b))
+        from scipy.sparse.linalg import splu
+
+        return np.asarray(splu(matrix.sparse().tocsc() if isinstance(matrix, ca.DM) else matrix).solve(b))
+    except (np.linalg.LinAlgError, RuntimeError, ValueError):
+        return np.full(len(b), np.nan)

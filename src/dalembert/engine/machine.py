@@ -12,12 +12,11 @@ import threading
 from dataclasses import dataclass
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
-from dalembert.engine.newton import Rule
+from dalembert.engine.elimination import solve_pivoted as solve_pivoted
+from dalembert.engine.newton import TINY, Rule
 from dalembert.engine.program import WEIGH_EVERY, Program, Stage
-from dalembert.engine.rounding import TINY
 from dalembert.errors import MethodError
 
 
@@ -247,19 +246,3 @@ class Pivoted(VirtualMachine):
                     size[0] = np.linalg.norm(change[stage.seen] / own) + 0.0 * change.sum()
 
         return self._bind(stage.guess, [*known, *history], [x]), lambda: None, update
-
-
-def solve_pivoted(matrix: Any, b: np.ndarray) -> np.ndarray:
-    """Solve with partial pivoting, dense or sparse by size; nan where the matrix is singular or not finite."""
-    if isinstance(matrix, ca.DM) and len(b) > 200:
-        matrix = matrix.sparse().tocsc()
-    try:
-        if isinstance(matrix, ca.DM):
-            solution = np.linalg.solve(matrix.full(), b)
-        else:
-            from scipy.sparse.linalg import splu
-
-            solution = splu(matrix).solve(b)
-    except (np.linalg.LinAlgError, RuntimeError, ValueError):
-        return np.full(len(b), np.nan)
-    return np.asarray(solution)

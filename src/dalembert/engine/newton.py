@@ -1,11 +1,20 @@
-"""Newton's iteration: one rule for when it is done, whatever way a step is run."""
+"""Newton's iteration: one rule for when a step is done, whatever way it is run, and one solver for everything else."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, MutableSequence
 from dataclasses import dataclass
 
+import casadi as ca
+import numpy as np
+from numpy.typing import NDArray
+
+from dalembert.engine.elimination import solve_pivoted
+from dalembert.errors import ConvergenceError
+
 EPS = 2.0**-52
+TINY = 1e-300  # keeps the quotient of two zeros from being nan
+SHORTEST = 2.0**-12  # of a Newton step that is taken where the whole of it leads further away
 SMALL = 1e-8  # a residual of this part of its terms is small, whatever the tolerance
 
 
@@ -82,3 +91,110 @@ class Rule:
             return k
 
         return iterate
+
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64] | ca.DM
+Residual = Callable[[Vector], tuple["Vector | ca.DM", Matrix]]
+Change = Callable[[Vector, Vector, Matrix], Vector]
+
+
+def newton_change(x: Vector, r: Vector, J: Matrix) -> Vector:
+    """`J^-1 r`, by partial pivoting; the smallest such change where `J` is not square."""
+    if J.shape[0] == J.shape[1]:
+        return solve_pivoted(J, r)
+    return np.asarray(np.linalg.lstsq(_dense(J), r, rcond=None)[0])
+
+
+def projection(weight: Callable[[Vector], Vector]) -> Change:
+    """`W J^T (J W J^T)^-1 r` with a matrix `W(x)`: the smallest change in the norm of `W^-1`."""
+
+    def change(x: Vector, r: Vector, J: Matrix) -> Vector:
+        G, W = _dense(J), weight(x)
+        return np.asarray(W @ G.T @ solve_pivoted(G @ W @ G.T, r))
+
+    return change
+
+
+def solve(
+    residual: Residual,
+    x0: Vector,
+    *,
+    change: Change = newton_change,
+    scale: float = 0.0,
+    terms: Callable[[Vector], Vector] | None = None,
+    tolerance: float = 4 * EPS,
+    max_iterations: int = 50,
+    what: str = "the equations",
+    t: float = 0.0,
+) -> Vector:
+    """A zero of `residual(x) -> (r, J)` near `x0`; raises `ConvergenceError` where none is found.
+
+    `change(x, r, J)` is what Newton's iteration subtracts; it is halved while the residual would grow. The iteration is done
+    when the change is below `tolerance`, or stops shrinking near it, relative to the largest entry of `x` plus `scale`, which
+    is needed for a solution at zero. It is accepted only where the residual is small against `terms(x)`, the sizes of the terms
+    of its rows; without them, against `|J| (max |x| + scale)`.
+    """
+    x = np.array(x0, dtype=np.float64)
+    here = _Point(residual, x, scale, terms)
+    previous, size = np.inf, np.inf
+    for _ in range(max_iterations):
+        if not here.r.size or not here.r.any():
+            return here.x
+        if not np.isfinite(here.ratio):
+            raise ConvergenceError(f"{what} cannot be evaluated at x = {_text(here.x)}", t=t, step=0.0, residual=here.ratio)
+        with np.errstate(all="ignore"):
+            step = change(here.x, here.r, here.J)
+        if not np.isfinite(step).all():
+            raise ConvergenceError(
+                f"{what} have a singular Jacobian at x = {_text(here.x)} (residual {here.ratio:.1e} of its terms)",
+                t=t, step=0.0, residual=here.ratio,
+            )  # fmt: skip
+        previous, size = size, float(np.abs(step).max()) / (here.largest + TINY)
+        with np.errstate(all="ignore"):
+            ahead, factor = _halved(here, step, lambda y: _Point(residual, y, scale, terms))
+        near = size <= SMALL and (factor < 1 or size >= 0.5 * previous)  # nothing more to be gained: round-off
+        done = size <= tolerance or near
+        here = here if factor < 1 and near else ahead
+        if done and here.ratio <= max(SMALL, 4 * tolerance):
+            return here.x
+        if factor < SHORTEST:
+            break
+    raise ConvergenceError(
+        f"{what} could not be solved: the residual is still {here.ratio:.1e} of its terms at x = {_text(here.x)}; "
+        "start closer to a solution, if there is one",
+        t=t, step=0.0, residual=here.ratio,
+    )  # fmt: skip
+
+
+class _Point:
+    """A residual at one point, and its size relative to its terms."""
+
+    def __init__(self, residual: Residual, x: Vector, scale: float, terms: Callable[[Vector], Vector] | None) -> None:
+        self.x = x
+        with np.errstate(all="ignore"):
+            r, self.J = residual(x)
+            self.r = _dense(r).ravel()
+            self.largest = float(np.abs(x).max(initial=0.0)) + scale
+            self.rows = np.abs(_dense(self.J)).sum(axis=1) * self.largest if terms is None else np.abs(terms(x))
+            self.ratio = float((np.abs(self.r) / (self.rows + TINY)).max(initial=0.0))
+
+
+def _halved(here: _Point, step: Vector, at: Callable[[Vector], _Point]) -> tuple[_Point, float]:
+    """The point after a step, or after the largest part of it that makes the residual smaller; and which part that is."""
+    factor, rows = 1.0, here.rows + TINY
+    size = float(np.abs(here.r / rows).max())
+    while True:
+        ahead = at(here.x - factor * step)
+        reached = float(np.abs(ahead.r / rows).max())
+        if reached <= (1 - 1e-4 * factor) * size or (reached <= 64 * EPS and np.isfinite(ahead.ratio)) or factor < SHORTEST:
+            return ahead, factor
+        factor /= 2
+
+
+def _dense(x: Matrix) -> Vector:
+    return np.asarray(x.full() if isinstance(x, ca.DM) else x, dtype=np.float64)
+
+
+def _text(x: Vector) -> str:
+    return np.array2string(x, precision=4, threshold=8)

@@ -25,7 +25,8 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine import elimination
-from dalembert.engine.rounding import TINY, sizes
+from dalembert.engine.newton import TINY
+from dalembert.engine.rounding import sizes
 from dalembert.methods.step import Solve, Step
 
 SX = ca.SX

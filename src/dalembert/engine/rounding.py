@@ -10,10 +10,10 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from dalembert.engine.newton import TINY
 from dalembert.systems.instructions import operation, walk
 
 SX = ca.SX
-TINY = 1e-300  # keeps the quotient of two zeros from being nan
 
 
 @dataclass
