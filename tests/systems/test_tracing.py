@@ -1,11 +1,14 @@
 """Model functions are plain NumPy: what they may use and return."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import casadi as ca
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dalembert as da
 from dalembert.errors import ModelError
 from dalembert.systems.tracing import call, symbols, to_sx, unpack
 
@@ -103,3 +106,38 @@ def test_defaults_and_constants():
     q = symbols(ca.SX.sym("q", 4), (4,))
     assert float(call("mass", 3.0, {"q": q}, {"q": q})) == 3.0
     assert call("mass", lambda q, k=2.0: k * q[0], {"q": q}, {"q": q}).shape == (1, 1)
+
+
+@pytest.mark.parametrize("mode", [-1, 1])
+def test_the_options_of_casadi_stay_as_they_are(mode):
+    """Options of the whole process: what a program has set is left alone, also where a model fails."""
+    before = ca.GlobalOptions.getNumpyMode()
+    assert before == 0  # CasADi's default: importing changes nothing
+    simplification = ca.GlobalOptions.getSimplificationOnTheFly()
+    seen = []
+
+    def potential(q):
+        seen.append(ca.GlobalOptions.getNumpyMode())
+        return np.sin(ca.sumsqr(q))
+
+    ca.GlobalOptions.setNumpyMode(mode)
+    try:
+        system = da.Mechanical(2, mass=1.0, potential=potential, holonomic=lambda q: q @ q - 1)
+        da.simulate(system, "rattle", q=[1.0, 0.0], v=[0.0, 1.0], t_end=0.1, step=0.01)
+        assert ca.GlobalOptions.getNumpyMode() == mode
+        with pytest.raises(da.ModelError):
+            da.Mechanical(2, mass=1.0, potential=lambda q: undefined_name)  # noqa: F821
+        assert ca.GlobalOptions.getNumpyMode() == mode
+    finally:
+        ca.GlobalOptions.setNumpyMode(before)
+    assert set(seen) == {1}
+    assert ca.GlobalOptions.getSimplificationOnTheFly() == simplification
+
+
+def test_threads_do_not_mix_up_the_options_of_casadi():
+    def build(k):
+        return da.Mechanical(2, mass=1.0, potential=lambda q: np.cos(ca.sumsqr(q)) * (1 + k))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(list(pool.map(build, range(40)))) == 40
+    assert ca.GlobalOptions.getNumpyMode() == 0

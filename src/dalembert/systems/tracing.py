@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import casadi as ca
@@ -17,10 +19,24 @@ import numpy as np
 
 from dalembert.errors import ModelError, suggest
 
-# CasADi-aware NumPy calls, for models that use CasADi's own functions: right shapes, no FutureWarning.
-ca.GlobalOptions.setNumpyMode(1)
-
 SX = ca.SX
+_LOCK = threading.RLock()
+
+
+@contextmanager
+def _numpy_mode(mode: int = 1) -> Iterator[None]:
+    """NumPy calls on CasADi's own values with right shapes and without a FutureWarning, for models that use its functions.
+
+    The option is one for the whole process: it is set while a model function runs, by one thread at a time.
+    """
+    with _LOCK:
+        before = ca.GlobalOptions.getNumpyMode()
+        ca.GlobalOptions.setNumpyMode(mode)
+        try:
+            yield
+        finally:
+            ca.GlobalOptions.setNumpyMode(before)
+
 
 _UFUNCS: dict[Any, Callable[..., Any]] = {
     np.add: operator.add,
@@ -370,7 +386,8 @@ def call(role: str, function: Any, arguments: Mapping[str, Any], known: Mapping[
 
 def _guarded(role: str, evaluate: Callable[[], Any]) -> Any:
     try:
-        return evaluate()
+        with _numpy_mode():
+            return evaluate()
     except ModelError as error:
         raise ModelError(f"{role}: {error}") from error
     except Exception as error:
