@@ -11,6 +11,7 @@ import pytest
 
 import dalembert as da
 from dalembert import checkpoint
+from dalembert.engine.steps import March
 
 
 @pytest.fixture
@@ -24,20 +25,18 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(often, tmp_path, 
     path = tmp_path / "run.nc"
     whole = da.simulate(system, "energy-momentum", t_end=6.0, **options)
 
-    from dalembert.engine import driver
+    original, calls = March.take, []
 
-    original, calls = driver._Loop._chunk, []
-
-    def dies(self, *arguments):
+    def dies(self, *arguments, **more):
         calls.append(1)
         if len(calls) == 3:
             raise KeyboardInterrupt
-        return original(self, *arguments)
+        return original(self, *arguments, **more)
 
-    monkeypatch.setattr(driver._Loop, "_chunk", dies)
+    monkeypatch.setattr(March, "take", dies)
     with pytest.raises(da.Interrupted):
         da.simulate(system, "energy-momentum", t_end=6.0, checkpoint=path, **options)
-    monkeypatch.setattr(driver._Loop, "_chunk", original)
+    monkeypatch.setattr(March, "take", original)
     partial = da.load(path)
     assert 0 < partial.t[-1] < 6.0
     again = da.simulate(system, "energy-momentum", t_end=6.0, checkpoint=path, **options)

@@ -1,10 +1,14 @@
 """Reduction and stabilisation: drift where nothing is done, none where something is."""
 
+import pickle
+
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 
 import dalembert as da
 from conftest import driven_pendulum
+from dalembert.engine.steps import March
 from dalembert.reduced import Baumgarte, CoordinatePartition, Projection
 
 
@@ -25,9 +29,108 @@ def levels(sol):
 @pytest.mark.parametrize("method", ["rk45", "radau", "bdf", "dop853"])
 def test_index_reduction_drifts(pendulum, method):
     system, start = pendulum
-    g, _ = levels(da.simulate(system, method, **start, t_end=20.0, step=0.05))
-    assert g[-100:].max() > 4 * g[:100].max()
-    assert g[-1] > 1e-10
+    g, _ = levels(da.simulate(system, method, **start, t_end=50.0, step=0.05))
+    assert np.median(g[-100:]) > 20 * np.median(g[:100])
+    assert g[-1] > 1e-5
+
+
+@pytest.mark.parametrize(
+    "method", ["rk45", "dop853", "radau", "bdf", Baumgarte(omega=2.0), Baumgarte(omega=2.0, integrator="LSODA")]
+)
+def test_rows_are_read_off_one_integration(pendulum, method):
+    """Whatever the distance of the rows, the integrator takes the same steps; they are those of SciPy by itself."""
+    system, start = pendulum
+    fine, coarse = (da.simulate(system, method, **start, t_end=20.0, step=h) for h in (0.01, 0.5))
+    np.testing.assert_allclose(fine.q[::50], coarse.q, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(fine.residual("position")[::50], coarse.residual("position"), rtol=0, atol=1e-12)
+    stable = {"xi": method.xi, "omega": method.omega} if isinstance(method, Baumgarte) else {}
+    name = fine.stats["engine"]
+    y = np.concatenate([start.q, start.v])
+    alone = solve_ivp(da.analysis.ode(system, **stable), (0, 20), y, method=name, rtol=1e-6, atol=1e-9, t_eval=coarse.t)
+    np.testing.assert_allclose(coarse.x, alone.y.T, rtol=0, atol=1e-12)
+
+
+def test_the_last_shorter_step_and_thinning(pendulum):
+    system, start = pendulum
+    for method in ("rk45", Baumgarte(integrator="rk4", omega=2.0), "projection", "coordinate-partition"):
+        full = da.simulate(system, method, **start, t_end=1.03, step=0.05)
+        thin = da.simulate(system, method, **start, t_end=1.03, step=0.05, save_every=7)
+        assert full.t[-1] == thin.t[-1] == 1.03
+        np.testing.assert_array_equal(thin.t, full.t[[0, 7, 14, 21]])
+        np.testing.assert_array_equal(thin.x, full.x[[0, 7, 14, 21]])
+        assert thin.stats["steps"] == 21
+
+
+@pytest.mark.parametrize("method", ["rk45", "bdf", Baumgarte(integrator="rk4", omega=2.0), "projection", "coordinate-partition"])
+@pytest.mark.parametrize("save_every", [1, 3])
+def test_events(pendulum, method, save_every):
+    system, start = pendulum
+    options = {"t_end": 5.0, "step": 0.05, "save_every": save_every}
+    lowest = da.Event(lambda v: v[1], direction=1, name="lowest")
+    sol = da.simulate(system, method, **start, **options, events=lowest)
+    plain = da.simulate(system, method, **start, **options)
+    np.testing.assert_array_equal(sol.x, plain.x)
+    truth = da.simulate(system, "lobatto-pair-4", **start, t_end=5.0, step=0.005, events=lowest)
+    np.testing.assert_allclose(sol.events["lowest"].t, truth.events["lowest"].t, rtol=0, atol=5e-3)
+    assert len(sol.events["lowest"]) >= 1
+    assert np.abs(sol.events["lowest"].v[:, 1]).max() < 1e-12
+    if method in ("projection", "coordinate-partition"):
+        assert np.abs(system.numeric("holonomic", sol._par, q=sol.events["lowest"].q)).max() < 1e-14
+    stop = da.Event(lambda v: v[1], direction=1, terminal=True, name="stop")
+    ended = da.simulate(system, method, **start, **options, events=stop)
+    assert ended.t[-1] == sol.events["lowest"].t[0] == ended.events["stop"].t[0]
+    np.testing.assert_array_equal(ended.q[-1], sol.events["lowest"].q[0])
+    np.testing.assert_array_equal(ended.q[:-1], sol.q[: len(ended.q) - 1])
+
+
+@pytest.mark.parametrize(
+    "method", [Projection(energy=True), CoordinatePartition(), Baumgarte(integrator="rk4", omega=2.0)], ids=str
+)
+def test_an_interrupted_run_goes_on(pendulum, method, tmp_path, monkeypatch):
+    monkeypatch.setattr("dalembert.checkpoint.EVERY", 0.0)
+    system, start = pendulum
+    options = {"t_end": 3.0, "step": 0.05, "save_every": 4}
+    whole = da.simulate(system, method, **start, **options)
+    original, calls = March.take, []
+
+    def dies(self, *arguments, **more):
+        calls.append(1)
+        if len(calls) == 31:
+            raise KeyboardInterrupt
+        return original(self, *arguments, **more)
+
+    monkeypatch.setattr(March, "take", dies)
+    with pytest.raises(da.Interrupted, match="after 30 of 60 steps"):
+        da.simulate(system, method, **start, **options, checkpoint=tmp_path / "run.nc")
+    monkeypatch.setattr(March, "take", original)
+    again = da.simulate(system, method, **start, **options, checkpoint=tmp_path / "run.nc")
+    np.testing.assert_array_equal(again.t, whole.t)
+    np.testing.assert_array_equal(again.x, whole.x)
+
+
+@pytest.mark.parametrize("method", ["rk45", "dop853", "radau", "bdf", "baumgarte", "projection", "coordinate-partition"])
+def test_solutions_can_be_pickled_and_saved(pendulum, method, tmp_path):
+    system, start = pendulum
+    sol = da.simulate(system, method, **start, t_end=0.5, step=0.05)
+    for copy in (pickle.loads(pickle.dumps(sol)), da.load(sol.save(tmp_path / "a.nc"))):
+        np.testing.assert_array_equal(copy.q, sol.q)
+        assert copy.method == sol.method
+
+
+def test_progress_is_shown(pendulum, capsys):
+    system, start = pendulum
+    da.simulate(system, "rk45", **start, t_end=0.5, step=0.05, progress=True)
+    assert "10/10" in capsys.readouterr().err
+
+
+def test_a_failure_keeps_what_was_computed():
+    """The force grows beyond all bounds at q = 0, which is reached."""
+    system = da.Mechanical(1, mass=1.0, potential=lambda q: -1 / q[0])
+    for method in ("rk45", "projection"):
+        with pytest.raises(da.ConvergenceError, match="failed between") as caught:
+            da.simulate(system, method, q=[1.0], v=[0.0], t_end=2.0, step=0.01)
+        assert 1.0 < caught.value.solution.t[-1] < 1.12  # pi / sqrt(8) = 1.1107
+        assert np.isfinite(caught.value.solution.q).all()
 
 
 def test_baumgarte_does_not_grow(pendulum):
@@ -87,6 +190,10 @@ def test_bad_input(pendulum):
         da.simulate(driven_pendulum(), Projection(energy=True), t_end=1.0, step=0.1)
     with pytest.raises(da.MethodError, match="controls its steps itself"):
         da.simulate(system, "dop853", **start, t_end=1.0, step=0.1, adaptive=True)
+    with pytest.raises(da.MethodError, match="cannot go on from a checkpoint"):
+        da.simulate(system, "rk45", **start, t_end=1.0, step=0.1, checkpoint="run.nc")
+    with pytest.raises(da.MethodError, match="port-hamiltonian"):
+        da.analysis.ode(da.catalog.dc_motor())
     twice = da.Mechanical(3, mass=1.0, holonomic=lambda q: [q[0] + q[1], q[0] - q[2]])
     assert da.simulate(twice, "coordinate-partition", q=[0, 0, 0], v=[1, -1, 1], t_end=1.0, step=0.1).q[-1, 0] == pytest.approx(
         1.0

@@ -6,13 +6,13 @@ import hashlib
 import json
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from dalembert.engine.driver import Grid, Run
-from dalembert.engine.machine import Memory
-from dalembert.engine.program import Program
+from dalembert.engine.control import Control
+from dalembert.engine.driver import Array, Grid, Inputs, Layout, Run
+from dalembert.engine.events import Watch
+from dalembert.engine.machine import Memory, Records
 from dalembert.errors import MethodError
 from dalembert.methods.base import Method
 from dalembert.solution import Solution, read, target, write
@@ -24,8 +24,8 @@ EVERY = 30.0  # seconds between two writes
 class Checkpoint:
     """A file that a run is written to every half minute and at its end, and that the same run goes on from.
 
-    The file is a solution that `da.load` reads. A run is the same if system, method, parameters, initial values, `t0`, `step`
-    and `save_every` are; `t_end` may be later. Inputs given as a function cannot be compared: they are the caller's to keep.
+    The file is a solution that `da.load` reads. A run is the same if system, method, parameters, initial values, `t0`, `step`,
+    `save_every` and events are; `t_end` may be later. Inputs given as a function cannot be compared: keep them the same.
     """
 
     def __init__(
@@ -33,31 +33,32 @@ class Checkpoint:
         path: str | Path,
         system: System,
         method: Method,
-        par: np.ndarray,
+        par: Array,
         grid: Grid,
-        start: np.ndarray,
-        program: Program,
-        inputs: Any,
-        control: Any = None,
+        start: Array,
+        program: Layout,
+        inputs: Inputs,
+        control: Control | None = None,
+        watch: Watch | None = None,
     ) -> None:
         self.path = target(path)
-        self._parts = (system, method, par, start, program, inputs)
-        self.system, self.program, self.grid = system, program, grid
+        self.system, self.method, self.par, self.start, self.inputs = system, method, par, start, inputs
+        self.program, self.grid, self.watch, self.adaptive = program, grid, watch, control is not None
         key = [system.dumps(), str(method), par.tolist(), start.tolist(), grid.t0, grid.h, grid.save_every]
         key += [control.spec()] if control else []
-        self.adaptive, self.notes = control is not None, dict[str, float]()
+        key += [watch.spec()] if watch else []
         self.key = hashlib.sha256(json.dumps(key).encode()).hexdigest()
         self.written = time.perf_counter()
 
-    def restore(self, run: Run, memory: Memory) -> int:
-        """Fill a fresh run and its memory from the file, if there is one: the number of steps that are done."""
+    def restore(self, run: Run, memory: Memory) -> None:
+        """Fill a fresh run and its memory from the file, if there is one."""
         if not self.path.exists():
-            return 0
+            return
         solution, extra = read(self.path)
         if extra.get("key") != self.key:
             raise MethodError(
-                f"checkpoint: {str(self.path)!r} belongs to another run (system, method, parameters, start or step differ); "
-                "delete it or choose another file"
+                f"checkpoint: {str(self.path)!r} belongs to another run (system, method, parameters, start, step or events "
+                "differ); delete it or choose another file"
             )
         done, rows = int(extra["done"]), len(solution.t) - 1
         if not self.adaptive and (done > self.grid.full or extra["odd_end"]):
@@ -65,42 +66,40 @@ class Checkpoint:
                 f"checkpoint: {str(self.path)!r} holds a run that ended at t = {solution.t[-1]:g} and cannot be continued to "
                 f"t_end = {self.grid.t_end:g}; read it with da.load, or delete it"
             )
-        run.reserve(rows)
-        if run.t is not None and run.t_lam is not None:
-            run.t[:rows], run.t_lam[:rows] = solution.t[1:], solution.t_lam
-        self.notes = extra.get("notes", {})
-        fields = self.program.fields
-        run.records.state[:rows, fields["q"]] = solution.q[1:]
-        run.records.state[:rows, fields[self.system.momenta]] = solution._second[1:]
-        run.records.lam[:rows], run.records.work[:rows], run.rows = solution.lam, solution._work, rows
-        if rows < len(run.records.work):
-            run.records.work[rows] = extra["pending"]
-        run.pending = tuple(extra["pending"])
+        fields, state = self.program.fields, np.zeros((rows, self.program.n_state))
+        state[:, fields["q"]], state[:, fields[self.system.momenta]] = solution.q[1:], solution._second[1:]
+        supplied, dissipated = extra["pending"]
+        kept = Records(state, solution._lam[:, : self.program.n_lam], solution._work)
+        run.restore(solution.t[1:], solution.t_lam, kept, (supplied, dissipated), done, extra.get("notes", {}))
         memory.state[:], memory.last[:], memory.before[:] = extra["state"], extra["last"], extra["before"]
-        return done
+        if self.watch is not None:
+            self.watch.restore(extra["hits"])
 
     def finished(self) -> Solution | None:
         """The solution in the file, where it is this run to its very end."""
         if not self.path.exists():
             return None
         solution, extra = read(self.path)
-        complete = extra.get("key") == self.key and solution.t[-1] == self.grid.t_end
+        complete = extra.get("key") == self.key and (solution.t[-1] == self.grid.t_end or extra.get("stopped", False))
         return solution if complete else None
 
-    def write(self, run: Run, memory: Memory, done: int, *, end: bool = False) -> None:
+    def write(self, run: Run, memory: Memory, *, end: bool = False) -> None:
         """Write the file, if it is time to."""
         if not end and time.perf_counter() - self.written < EVERY:
             return
         extra = {
             "key": self.key,
-            "done": done,
-            "odd_end": end and (self.grid.remainder > 0 or done % self.grid.save_every != 0) and done == self.grid.steps,
+            "done": run.done,
+            "odd_end": end and (self.grid.remainder > 0 or run.done % self.grid.save_every != 0) and run.done == self.grid.steps,
+            "stopped": self.watch is not None and self.watch.stopped,
             "pending": list(run.pending),
-            "notes": self.notes,
+            "notes": run.notes,
+            "hits": self.watch.dump() if self.watch else [],
             "state": memory.state.tolist(),
             "last": memory.last.tolist(),
             "before": memory.before.tolist(),
         }
-        system, method, par, start, program, inputs = self._parts
-        write(Solution.of_run(system, method, par, run, start, program, inputs), self.path, extra)
+        solution = Solution.of_run(self.system, self.method, self.par, run, self.start, self.program, self.inputs)
+        solution.events = self.watch.results() if self.watch else {}
+        write(solution, self.path, extra)
         self.written = time.perf_counter()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,11 +14,13 @@ import numpy as np
 from dalembert.checkpoint import Checkpoint
 from dalembert.engine import checks, consistency, control, driver, initial
 from dalembert.engine import events as watching
-from dalembert.engine.machine import Memory, memory
+from dalembert.engine.machine import memory as physical_memory
 from dalembert.engine.newton import EPS, Rule
 from dalembert.engine.program import Program
+from dalembert.engine.reduced import Integrators
 from dalembert.errors import InconsistentState, MethodError, UnknownKeyword
 from dalembert.methods.base import Method, find
+from dalembert.methods.reduced import Reduced
 from dalembert.solution import Solution
 from dalembert.systems.base import System
 
@@ -102,8 +103,6 @@ def simulate(
     rule = make_rule(tolerance, max_iterations)
     controller = control.find(adaptive)
     wanted = watching.make(events)
-    if wanted and checkpoint is not None:
-        raise MethodError("events and checkpoint do not go together: a continued run would miss those before it")
     method.check(system)
     par = system.pack(parameters)
     drive = controller.bind(system, method, par) if controller else None
@@ -123,44 +122,30 @@ def simulate(
     q, second = initial.choose(system, q, v, p, par, grid.t0, inputs(np.array([grid.t0]))[0])
     at = initial.arguments(system, q, second, grid.t0, par)
     checks.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method)
-    if method.external:
-        if controller or wanted or checkpoint is not None:
-            raise MethodError(f"{method} controls its steps itself; adaptive, events and checkpoint do not go with it")
-        return method.run(system, par, q, second, grid, inputs)  # type: ignore[attr-defined,no-any-return]
-    engine = prepare(system, method)
+    engine: driver.Ways
+    if isinstance(method, Reduced):
+        engine = _integrators(system, method, par, inputs, grid, np.concatenate([q, second]), controller, checkpoint)
+    else:
+        engine = prepare(system, method)
     state = start(system, engine.program, at, par, lam, inputs)
-    memory = Memory.start(engine.program, state, par, grid.t0, grid.h)
+    memory = engine.start(state, par, grid.t0, grid.h)
+    watch = watching.Watch(system, engine.program.fields, wanted, par) if wanted else None
     keeper = None
     if checkpoint is not None:
-        keeper = Checkpoint(checkpoint, system, method, par, grid, state, engine.program, inputs, controller)
+        keeper = Checkpoint(checkpoint, system, method, par, grid, state, engine.program, inputs, controller, watch)
         finished = keeper.finished()
         if finished is not None:
             return finished
-    watch = watching.Watch(system, engine, wanted, par, inputs, rule, (grid.t0, state)) if wanted else None
     setup = time.perf_counter() - begun
-    options: dict[str, Any] = {
-        "rule": rule,
-        "compile": compile,
-        "progress": progress,
-        "explain": partial(driver.explain, system, engine.program.fields, inputs),
-        "checkpoint": keeper,
-        "watch": watch,
-    }
-    every, grid = grid.save_every, replace(grid, save_every=1) if wanted else grid  # each step is looked at
-    if drive is not None and grid.steps:
-        run = control.adapt(engine, memory, grid, inputs, drive, **options)
-    else:
-        run = driver.integrate(engine, memory, grid, inputs, **options)
+    run = driver.integrate(
+        engine, memory, grid, inputs, rule=rule, compile=compile, progress=progress, control=drive, checkpoint=keeper,
+        watch=watch, explain=partial(driver.explain, system, engine.program.fields, inputs),
+    )  # fmt: skip
     run.stats["setup_seconds"] = setup
-    if watch is not None:
-        if watch.catch_up(run):
-            run.error = None  # what failed lies behind the event that ends the run
-        watching.finish(run, watch, state)
-        watching.thin(run, every, engine.program.step.node)
     if system.kind == "port-hamiltonian" and run.rows:
         _check_rank(system, run, state, par)
     if keeper is not None:
-        keeper.write(run, memory, run.stats["steps"], end=True)
+        keeper.write(run, memory, end=True)
     solution = Solution.of_run(system, method, par, run, state, engine.program, inputs)
     solution.events = watch.results() if watch is not None else {}
     if run.error is not None:
@@ -169,13 +154,29 @@ def simulate(
     return solution
 
 
-def _check_rank(system: Any, run: Any, state: np.ndarray, par: np.ndarray) -> None:
+def _integrators(
+    system: System, method: Reduced, par: driver.Array, inputs: driver.Inputs, grid: driver.Grid, y: driver.Array,
+    controller: control.Control | None, checkpoint: str | Path | None,
+) -> Integrators:  # fmt: skip
+    """The integrator of the index-reduced equations; what does not go with it is refused."""
+    if controller:
+        raise MethodError(f"{method} controls its steps itself; adaptive does not go with it")
+    out = Integrators(system, method.reduction(grid.h), par, inputs, (grid.t0, grid.t_end), grid.h, y)
+    if checkpoint is not None and not out.resumable:
+        raise MethodError(
+            f"{method} cannot go on from a checkpoint: the history of SciPy's integrator is not written; "
+            "use projection or coordinate-partition, or a method of the engine such as rattle"
+        )
+    return out
+
+
+def _check_rank(system: System, run: driver.Run, state: driver.Array, par: driver.Array) -> None:
     """End a run where the rank of a state-dependent `E` has changed on the way."""
     states = np.vstack([state, run.records.state[: run.rows]])[:, : system.n]
     times = np.concatenate([[run.grid.t0], run.times()])
-    fault = system.rank_fault(states, times, par)
+    fault = system.rank_fault(states, times, par)  # type: ignore[attr-defined]
     if fault is not None:
-        run.rows, run.error = max(0, fault[0] - 1), fault[1]
+        run.fail(fault[1], max(0, fault[0] - 1))
 
 
 def prepare(system: System, method: Method) -> driver.Engine:
@@ -189,7 +190,7 @@ def prepare(system: System, method: Method) -> driver.Engine:
 
 
 def start(
-    system: System, program: Program, at: Mapping[str, Any], par: np.ndarray, lam: Any, inputs: driver.Inputs
+    system: System, program: driver.Layout, at: Mapping[str, Any], par: np.ndarray, lam: Any, inputs: driver.Inputs
 ) -> np.ndarray:
     """The state that a run begins with: the given values, and what the method carries along."""
     state = np.zeros(program.n_state)
@@ -237,7 +238,7 @@ def make_grid(t0: float, t_end: float, step: float, save_every: int) -> driver.G
         raise MethodError(f"t_end = {t_end:g} lies before t0 = {t0:g}; to run backwards in time, reverse the velocities")
     save_every = whole("save_every", save_every)
     count = (t_end - t0) / step
-    if count / save_every > min(1e9, memory() / 48):
+    if count / save_every > min(1e9, physical_memory() / 48):
         raise MethodError(
             f"{count:.3g} steps with save_every={save_every} do not fit into memory; save less often or take larger steps"
         )

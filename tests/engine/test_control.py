@@ -5,6 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import dalembert as da
+from dalembert.engine.adaptive import Adaptive
 from dalembert.engine.control import Backoff, ErrorControl, Reversible
 
 E = 0.8
@@ -121,25 +122,23 @@ def test_a_killed_run_goes_on(tmp_path, kepler, monkeypatch):
     whole = da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=20.0, step=0.01, adaptive=True)
     monkeypatch.setattr("dalembert.checkpoint.EVERY", 0.0)
     path = tmp_path / "run.nc"
-    commits = []
+    accepted = []
 
     class Killed(BaseException):
         pass
 
-    from dalembert.engine import control
+    original = Adaptive.advance
 
-    original = control.Walk.commit
-
-    def commit(self):
-        original(self)
-        commits.append(1)
-        if len(commits) == 40:
+    def advance(self, *arguments, **more):
+        accepted.append(1)
+        if len(accepted) == 40:
             raise Killed
+        return original(self, *arguments, **more)
 
-    monkeypatch.setattr(control.Walk, "commit", commit)
+    monkeypatch.setattr(Adaptive, "advance", advance)
     with pytest.raises(Killed):
         da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=20.0, step=0.01, adaptive=True, checkpoint=path)
-    monkeypatch.setattr(control.Walk, "commit", original)
+    monkeypatch.setattr(Adaptive, "advance", original)
     again = da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=20.0, step=0.01, adaptive=True, checkpoint=path)
     assert np.array_equal(again.t, whole.t)
     assert np.array_equal(again.q, whole.q)

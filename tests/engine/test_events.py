@@ -5,6 +5,7 @@ import pytest
 
 import dalembert as da
 from dalembert import Event
+from dalembert.engine.steps import March
 
 METHODS = ["gauss-4", "rattle", "lobatto-pair-3", "energy-momentum", "murua-3"]
 
@@ -92,5 +93,72 @@ def test_bad_events(oscillator):
         da.simulate(oscillator, "rattle", **run, events=lambda k: k)
     with pytest.raises(da.ModelError, match="one number"):
         da.simulate(oscillator, "rattle", **run, events=lambda q: [q[0], q[0]])
-    with pytest.raises(da.MethodError, match="checkpoint"):
-        da.simulate(oscillator, "rattle", **run, events=lambda q: q[0], checkpoint="x.nc")
+    with pytest.raises(da.MethodError, match="events must be"):
+        da.simulate(oscillator, "rattle", **run, events=3.0)
+
+
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_an_interrupted_run_has_the_crossings_before_and_after(oscillator, tmp_path, monkeypatch, adaptive):
+    """Interrupted in the middle and resumed: the same rows and crossings as without; and an end by an event stays the end."""
+    monkeypatch.setattr("dalembert.checkpoint.EVERY", 0.0)
+    stop = Event(lambda t: t - 41.0, terminal=True, name="stop")
+    options = {"q": [1.0], "v": [0.0], "t_end": 60.0, "step": 0.1, "save_every": 7, "adaptive": adaptive, "compile": False}
+    options["events"] = [Event(lambda q: q[0], name="zero"), stop]
+    whole = da.simulate(oscillator, "gauss-3", **options)
+    original, calls = March.take, []
+
+    def dies(self, *arguments, **more):
+        calls.append(1)
+        if len(calls) == (20 if adaptive else 3):
+            raise KeyboardInterrupt
+        return original(self, *arguments, **more)
+
+    path = tmp_path / "run.nc"
+    monkeypatch.setattr(March, "take", dies)
+    with pytest.raises(da.Interrupted) as caught:
+        da.simulate(oscillator, "gauss-3", **options, checkpoint=path)
+    monkeypatch.setattr(March, "take", original)
+    part = caught.value.solution
+    assert 0 < len(part.events["zero"]) < len(whole.events["zero"])
+    for _ in range(2):  # the second call reads the file
+        again = da.simulate(oscillator, "gauss-3", **options, checkpoint=path)
+        np.testing.assert_array_equal(again.t, whole.t)
+        np.testing.assert_array_equal(again.q, whole.q)
+        np.testing.assert_array_equal(again.events["zero"].t, whole.events["zero"].t)
+        assert again.events["stop"].t[0] == again.t[-1] == pytest.approx(41.0)
+    options["events"] = [Event(lambda q: q[0] - 0.1, name="zero"), stop]
+    with pytest.raises(da.MethodError, match="belongs to another run"):
+        da.simulate(oscillator, "gauss-3", **options, checkpoint=path)
+
+
+@pytest.mark.parametrize("save_every", [1, 7])
+def test_an_event_that_is_not_finite_keeps_what_was_computed(oscillator, save_every):
+    clock = Event(lambda t: t - 0.35, name="clock")
+    run = {"q": [1.0], "v": [0.0], "t_end": 3.0, "step": 0.1, "save_every": save_every}
+    with pytest.raises(da.ModelError, match="root is not finite at t = 2") as caught:
+        da.simulate(oscillator, "rattle", **run, events=[clock, Event(lambda t: np.sqrt(1.95 - t) + 1, name="root")])
+    assert caught.value.solution.t[-1] >= 1.3
+    assert caught.value.solution.events["clock"].t == pytest.approx([0.35], abs=1e-15)
+
+
+@pytest.mark.parametrize("save_every", [1, 4])
+def test_a_terminal_event_where_a_step_begins(save_every):
+    """The function is negative by a rounding error where a step begins: the run ends there, not after a step of no length."""
+    free = da.Mechanical(1, mass=1.0, potential=lambda q: 0 * q[0])
+    wall = Event(lambda q: q[0] - (0.3 + 1e-16), terminal=True, name="wall")
+    options = {"q": [0.0], "v": [1.0], "t_end": 1.0, "step": 0.1, "save_every": save_every}
+    sol = da.simulate(free, "rattle", **options, events=wall)
+    assert sol.t[-1] == pytest.approx(0.3, abs=1e-15)
+    assert sol.q[-1, 0] == pytest.approx(0.3, abs=1e-15)
+    assert np.all(np.diff(sol.t) > 1e-3)
+
+
+def test_work_up_to_a_terminal_event():
+    system = da.Mechanical(1, mass=1.0, potential=lambda q: q[0] ** 2, dissipation=0.1)
+    stop = Event(lambda t: t - 1.234, terminal=True, name="stop")
+    runs = [da.simulate(system, "energy-momentum", q=[1.0], t_end=3.0, step=0.1, save_every=n, events=stop) for n in (1, 5, 100)]
+    for sol in runs:
+        assert sol.t[-1] == pytest.approx(1.234, abs=1e-14)
+        assert np.abs(sol.power_balance).max() < 1e-14
+        assert sol.dissipated.sum() == pytest.approx(runs[0].dissipated.sum(), rel=1e-13)
+        assert sol.stats["steps"] == 13

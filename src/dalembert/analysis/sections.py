@@ -14,6 +14,7 @@ from dalembert.engine import checks, driver, initial
 from dalembert.engine.events import Event, Watch, hits_of
 from dalembert.engine.machine import Memory
 from dalembert.engine.progress import Bar
+from dalembert.engine.steps import Shortened
 from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError, suggesting
 from dalembert.hooks import Hook
 from dalembert.methods.base import find
@@ -122,7 +123,7 @@ def poincare(
                 if run.error is not None:
                     raise run.error
                 times, states = run.times(), run.records.state
-                steps += run.stats["steps"]
+                steps += run.done
             else:
                 event = section if isinstance(section, Event) else Event(section, direction, name="section")  # type: ignore[arg-type]
                 times, states, taken = _crossings(
@@ -166,7 +167,8 @@ def _crossings(
     """March in chunks until `n` crossings are found."""
     h, done, last_hit = grid.h, 0, 0
     runner = engine.runner(compile, 40 * n)
-    watch = Watch(system, engine, [event], par, inputs, rule, (grid.t0, memory.state), runner)
+    watch = Watch(system, engine.program.fields, [event], par)
+    watch.begin(grid.t0, memory.state, Shortened(engine, runner, inputs, rule, par))
     seen = [np.inf, -np.inf]
     begun = time.perf_counter()
     while len(watch.hits[0]) < n:
@@ -176,7 +178,7 @@ def _crossings(
         times = walk.t0 + h * np.arange(run.rows + 1)
         states = np.vstack([before, run.records.state[: run.rows]])
         found = len(watch.hits[0])
-        watch.look(times, states)
+        watch.search(times, states)
         if run.error is not None and len(watch.hits[0]) < n:
             raise run.error
         done += run.rows

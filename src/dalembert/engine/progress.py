@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
 
 
 class Bar:
@@ -13,8 +16,8 @@ class Bar:
     def __init__(self, wanted: bool | None, total: int, verb: str = "simulating", unit: str = "steps") -> None:
         self.wanted, self.total, self.verb, self.unit = wanted, total, verb, unit
         self.begun = time.perf_counter()
-        self.bar: Any = None
-        self.task: Any = None
+        self.bar: Progress | None = None
+        self.task: TaskID | None = None
 
     def show(self, done: int, elapsed: float | None = None) -> None:
         """Tell how much is done."""
@@ -22,9 +25,11 @@ class Bar:
             return
         if self.bar is None:
             elapsed = time.perf_counter() - self.begun if elapsed is None else elapsed
+            if not self.wanted and elapsed < 0.3:
+                return
             left = elapsed * (self.total - done) / max(1, done)
             terminal = sys.stderr.isatty() or "ipykernel" in sys.modules
-            if not (self.wanted or (terminal and (elapsed > 2.0 or (elapsed > 0.3 and elapsed + left > 2.5)))):
+            if not (self.wanted or (terminal and (elapsed > 2.0 or elapsed + left > 2.5))):
                 return
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -35,7 +40,8 @@ class Bar:
             )  # fmt: skip
             self.bar.start()
             self.task = self.bar.add_task("run", total=self.total)
-        self.bar.update(self.task, completed=done)
+        if self.task is not None:
+            self.bar.update(self.task, completed=done)
 
     def close(self) -> None:
         """Take the bar away."""

@@ -1,0 +1,54 @@
+"""The acceleration level as an ordinary differential equation: the constraints are differentiated until they give `v'`."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from dalembert.engine import elimination
+from dalembert.engine.consistency import accelerations
+from dalembert.engine.machine import bind
+from dalembert.engine.run import Array
+from dalembert.engine.runners import Inputs
+from dalembert.systems.base import System
+
+
+def right_side(s: System, xi: float = 0.0, omega: float = 0.0) -> ca.Function:
+    """`(q', v')` (or `(q', p')`) as a function of `q`, `v` (or `p`), `t`, `u` and the parameters.
+
+    `M v' + G^T lam = F`, `G v' = d`, with `g'' + 2 xi omega g' + omega^2 g = 0` in place of `g'' = 0` where `omega` is not zero.
+    """
+    A, F, C, d = accelerations(s)(s.q, s.v, s.p, s.t, s.u, s.par)
+    velocity = s.v if s.momenta == "v" else s.role("velocity")
+    if omega and s.m:
+        back = 2 * xi * omega * (s.role("jacobian") @ velocity + s.role("rate"))
+        if s.mh:
+            back[: s.mh] += omega**2 * s.expression("holonomic")
+        d = d - back
+    matrix = ca.vertcat(ca.horzcat(A, s.role("jacobian").T), ca.horzcat(C, ca.SX(s.m, s.m))) if s.m else A
+    right = ca.densify(ca.vertcat(F, d) if s.m else F)
+    order = elimination.structural_order(matrix.sparsity(), (0,) * s.nv + (1,) * s.m)
+    rate = elimination.solve(matrix, right, order)[: s.nv]
+    if s.momenta == "p":
+        rate = ca.substitute(rate, s.v, velocity)
+    outputs = [ca.densify(ca.vertcat(s.qdot(s.q, velocity), rate))]
+    return ca.Function("f", [s.q, getattr(s, s.momenta), s.t, s.u, s.par], outputs)
+
+
+class Rate:
+    """`f(t, y)` with `y = (q, v)` (or `(q, p)`), in numbers."""
+
+    def __init__(self, system: System, par: Array, inputs: Inputs, xi: float = 0.0, omega: float = 0.0) -> None:
+        s = system
+        self._n, self._inputs = s.n, inputs
+        self._q, self._second, self._t, self._u = np.zeros(s.n), np.zeros(s.nv), np.zeros(1), np.zeros(s.nu)
+        self._out = np.zeros(s.n + s.nv)
+        arguments = [self._q, self._second, self._t, self._u, par]
+        self._evaluate, self._kept = bind(right_side(s, xi, omega), arguments, [self._out])
+
+    def __call__(self, t: float, y: Array) -> Array:
+        self._q[:], self._second[:], self._t[0] = y[: self._n], y[self._n :], t
+        if len(self._u):
+            self._u[:] = self._inputs(np.array([t]))[0]
+        self._evaluate()
+        return self._out.copy()

@@ -1,0 +1,257 @@
+"""Runners of the index-reduced equations: one integration with dense output, or a map from step to step that corrects.
+
+They have the interface of the other runners, so that the same loop gives them progress, events, thinning and partial results.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+from dalembert.engine.machine import Memory, Outcome, Records
+from dalembert.engine.newton import Rule
+from dalembert.engine.ode import Rate
+from dalembert.engine.projection import Levels, choose, project, quality, whole
+from dalembert.engine.run import Array
+from dalembert.engine.runners import Inputs, Runner
+from dalembert.errors import ConvergenceError
+from dalembert.methods.reduced import Partition, Project, Reduction
+from dalembert.methods.tableaus import Tableau
+from dalembert.systems.base import System
+
+Function = Callable[[float, Array], Array]
+Map = Callable[[float, float, Array, Array], Array]  # (begin, end, y, what is carried along) -> y at the end
+
+
+def advance(f: Function, how: Reduction, t0: float, t1: float, y: Array) -> Array:
+    """From one time to another: by one of SciPy's integrators, or by one step of an explicit Runge-Kutta method."""
+    if isinstance(how.integrator, Tableau):
+        T, h = how.integrator, t1 - t0
+        rates: list[Array] = []
+        for i in range(T.stages):
+            rates.append(f(t0 + T.c[i] * h, y + h * sum((a * r for a, r in zip(T.A[i], rates, strict=False)), np.zeros(len(y)))))
+        return np.asarray(y + h * sum(b * r for b, r in zip(T.b, rates, strict=True)))
+    from scipy.integrate import solve_ivp
+
+    out = solve_ivp(f, (t0, t1), y, method=how.integrator, rtol=how.rtol, atol=how.atol)
+    if not out.success or not np.isfinite(out.y[:, -1]).all():
+        raise _failure(how.integrator, t0, t1, out.message)
+    return np.asarray(out.y[:, -1])
+
+
+def _failure(integrator: str, t0: float, t1: float, message: str | None) -> ConvergenceError:
+    why = message or "the solution is not finite"
+    return ConvergenceError(f"{integrator} failed between t = {t0:g} and {t1:g}: {why}", t=t0, step=t1 - t0, residual=np.nan)
+
+
+class Piece(Protocol):
+    """The dense output of one step of SciPy's solvers."""
+
+    t_old: float
+    t: float
+
+    def __call__(self, t: float) -> Array: ...
+
+
+class Flow:
+    """One integration from the beginning to the end; rows are read off its dense output, and do not change it.
+
+    The memory's state is written, not read: steps may only be asked for in the order of time, or inside the last ones.
+    """
+
+    def __init__(self, name: str, f: Function, how: Reduction, span: tuple[float, float], y: Array) -> None:
+        import scipy.integrate
+
+        self.name, self._end = name, span[1]
+        self._solver = getattr(scipy.integrate, name)(f, span[0], y, span[1], rtol=how.rtol, atol=how.atol)
+        self._pieces: list[Piece] = []
+
+    def run(
+        self,
+        memory: Memory,
+        out: Records,
+        *,
+        t0: float,
+        first: int,
+        steps: int,
+        h: float,
+        inputs: Array,
+        save_every: int,
+        rule: Rule,
+    ) -> Outcome:
+        """Advance by `steps` steps; see `VirtualMachine.run`."""
+        begin = t0 + first * h
+        self._pieces = [piece for piece in self._pieces if piece.t >= begin]
+        row = 0
+        for k in range(first + 1, first + steps + 1):
+            memory.state[:] = self._at(min(t0 + k * h, self._end))
+            if k % save_every == 0:
+                out.state[row] = memory.state
+                row += 1
+        return Outcome(steps, 0)
+
+    def _at(self, t: float) -> Array:
+        solver = self._solver
+        while solver.t < t and solver.status == "running":
+            begin = solver.t
+            message = solver.step()
+            if solver.status == "failed" or not np.isfinite(solver.y).all():
+                raise _failure(self.name, begin, t, message)
+            self._pieces.append(solver.dense_output())
+        for piece in self._pieces:
+            if t <= piece.t:
+                return np.asarray(piece(t))
+        return np.asarray(solver.y)
+
+
+class Steps:
+    """A map from step to step; what it carries along beside the state is `memory.last`."""
+
+    def __init__(self, name: str, step: Map) -> None:
+        self.name, self._step = name, step
+
+    def run(
+        self,
+        memory: Memory,
+        out: Records,
+        *,
+        t0: float,
+        first: int,
+        steps: int,
+        h: float,
+        inputs: Array,
+        save_every: int,
+        rule: Rule,
+    ) -> Outcome:
+        """Advance by `steps` steps; see `VirtualMachine.run`."""
+        row, carried = 0, memory.last.copy()
+        for k in range(first, first + steps):
+            memory.state[:] = self._step(t0 + k * h, t0 + (k + 1) * h, memory.state.copy(), carried)
+            memory.last[:] = carried
+            if (k + 1) % save_every == 0:
+                out.state[row] = memory.state
+                row += 1
+        return Outcome(steps, 0)
+
+
+def projected(system: System, par: Array, f: Function, how: Reduction, to: Project, t0: float, y0: Array) -> Map:
+    """Integrate, then project positions, then velocities, and scale these to the energy of the start if that is wished."""
+    n, levels = system.n, Levels(system, par)
+    start = float(system.numeric("energy", par, q=y0[:n], v=y0[n:], t=t0)[0, 0])
+
+    def step(a: float, b: float, y: Array, carried: Array) -> Array:
+        y = advance(f, how, a, b, y)
+        q, v = project(levels, y[:n], y[n:], b, to.weight, to.velocity)
+        if to.energy:
+            kinetic = float(system.numeric("kinetic", par, q=q, v=v)[0, 0])
+            left = start - float(system.numeric("potential", par, q=q, t=b)[0, 0])
+            v = v * np.sqrt(left / kinetic) if kinetic > 0 and left > 0 else v
+        return np.concatenate([q, v])
+
+    return step
+
+
+def partitioned(system: System, par: Array, f: Function, how: Reduction, degraded: float, h: float) -> Map:
+    """Integrate independent coordinates. The choice is carried along: its quality (zero before the first), the dependent ones."""
+    n, levels = system.n, Levels(system, par)
+
+    def anew(q: Array, t: float, carried: Array) -> None:
+        carried[1:] = choose(levels, q, t)
+        carried[0] = quality(levels, carried[1:].astype(int), q, t)
+
+    def step(a: float, b: float, y: Array, carried: Array) -> Array:
+        if not carried[0] or quality(levels, carried[1:].astype(int), y[:n], a) < degraded * carried[0]:
+            anew(y[:n], a, carried)
+        dependent, near = carried[1:].astype(int), y.copy()
+        free = np.setdiff1d(np.arange(n), dependent)
+
+        def rate(t: float, x: Array) -> Array:
+            near[:] = whole(levels, dependent, x, t, near, h)
+            return np.concatenate([near[n:][free], f(t, near)[n:][free]])
+
+        try:
+            x = advance(rate, how, a, b, np.concatenate([y[:n][free], y[n:][free]]))
+            return whole(levels, dependent, x, b, near, h)
+        except ConvergenceError:  # a fold of these coordinates lies ahead: others, and half the way
+            if b - a < 1e-3 * h:
+                raise
+            anew(y[:n], a, carried)
+            middle = (a + b) / 2
+            return step(middle, b, step(a, middle, y, carried), carried)
+
+    return step
+
+
+@dataclass(frozen=True)
+class End:
+    """Multipliers would be defined at the end of a step; nothing is carried along in the state."""
+
+    node: float = 1.0
+    start: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Sizes:
+    """What a row holds: positions and velocities."""
+
+    fields: dict[str, slice]
+    n_state: int
+    n_lam: int = 0
+    n_unknowns: int = 0  # numbers that a map carries along
+    step: End = field(default_factory=End)
+
+
+class Integrators:
+    """The one way to integrate a reduction. A step is made and recorded at a time, so that Ctrl-C loses one at most."""
+
+    chunk = (1, 1)
+
+    def __init__(
+        self,
+        system: System,
+        how: Reduction,
+        par: Array,
+        inputs: Inputs,
+        span: tuple[float, float],
+        h: float,
+        y: Array,
+    ) -> None:
+        fields = {"q": slice(0, system.n), system.momenta: slice(system.n, len(y))}
+        self.program = Sizes(fields, len(y))
+        f, correction = Rate(system, par, inputs, how.xi, how.omega), how.correction
+        name = how.integrator.name if isinstance(how.integrator, Tableau) else how.integrator
+        self.resumable = True
+        self._runner: Runner
+        if isinstance(correction, Project):
+            self._runner = Steps(name, projected(system, par, f, how, correction, span[0], y))
+        elif isinstance(correction, Partition) and system.m:
+            self.program.n_unknowns = 1 + system.m
+            self._runner = Steps(name, partitioned(system, par, f, how, correction.degraded, h))
+        elif isinstance(how.integrator, Tableau):
+            self._runner = Steps(name, lambda a, b, y, carried: advance(f, how, a, b, y))
+        else:
+            self.resumable = False  # SciPy's solvers keep a history that cannot be written
+            self._runner = Flow(name, f, how, span, y)
+
+    def start(self, state: Array, par: Array, t: float, h: float) -> Memory:
+        """The memory of a run that begins there."""
+        size = self.program.n_unknowns
+        return Memory(state.copy(), np.zeros(size), np.zeros(size), par)
+
+    def runner(self, compile: bool | str, steps: int) -> Runner:
+        """The integrator; it is never compiled."""
+        return self._runner
+
+    def careful(self) -> None:
+        """There is no other way: a step that fails raises."""
+
+    def repivoted(self) -> Integrators:
+        """Nothing is pivoted here."""
+        return self
+
+    def step_inputs(self, inputs: Inputs, begin: Array, h: float) -> Array:
+        """The equations look at the inputs themselves."""
+        return np.zeros((1, 0))

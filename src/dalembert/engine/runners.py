@@ -1,0 +1,150 @@
+"""The ways to run a program, chosen by what they cost, and what the loop asks of any of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+
+from dalembert.engine import compiler
+from dalembert.engine.machine import Memory, Outcome, Pivoted, Records, VirtualMachine
+from dalembert.engine.native import Native, source
+from dalembert.engine.newton import Rule
+from dalembert.engine.program import WEIGH_EVERY, Program
+from dalembert.engine.run import Array, Layout
+from dalembert.errors import CompilerError, ModelError
+
+LARGEST_COMPILED = 40_000  # operations of a step beyond which a C compiler takes longer than it can save
+Inputs = Callable[[Array], Array]
+
+
+class Runner(Protocol):
+    """Advances a memory by equal steps and writes rows; see `VirtualMachine.run`."""
+
+    @property
+    def name(self) -> str: ...
+
+    def run(
+        self,
+        memory: Memory,
+        out: Records,
+        *,
+        t0: float,
+        first: int,
+        steps: int,
+        h: float,
+        inputs: Array,
+        save_every: int,
+        rule: Rule,
+    ) -> Outcome: ...
+
+
+class Ways(Protocol):
+    """Where the loop gets its runners from: an `Engine`, or the integrators of the reduced equations."""
+
+    chunk: tuple[int, int]  # steps of a call at first, and at most
+
+    @property
+    def program(self) -> Layout: ...
+
+    def start(self, state: Array, par: Array, t: float, h: float) -> Memory:
+        """The memory of a run that begins there."""
+
+    def runner(self, compile: bool | str, steps: int) -> Runner:
+        """The way to run so many steps."""
+
+    def careful(self) -> Runner | None:
+        """A slower way for single steps on which the runner fails; None where there is none and the runner raises."""
+
+    def repivoted(self) -> Ways:
+        """The same, adapted to the steps that only the careful way could make."""
+
+    def step_inputs(self, inputs: Inputs, begin: Array, h: float) -> Array:
+        """The inputs of steps that begin at given times, one row for each step (or one for all)."""
+
+
+class Engine:
+    """A program with its ways of running, made when first needed and kept with the system."""
+
+    chunk = (WEIGH_EVERY, WEIGH_EVERY << 16)
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._machine: VirtualMachine | None = None
+        self._native: Native | None = None
+        self._pivoted: Pivoted | None = None
+        self._source: str | None = None
+
+    def start(self, state: Array, par: Array, t: float, h: float) -> Memory:
+        """The memory of a run that begins there."""
+        return Memory.start(self.program, state, par, t, h)
+
+    def machine(self) -> VirtualMachine:
+        self._machine = self._machine or VirtualMachine(self.program)
+        return self._machine
+
+    def native(self) -> Native:
+        if self._native is None:
+            self._native = Native(self.program, self._code())
+        return self._native
+
+    def pivoted(self) -> Pivoted:
+        self._pivoted = self._pivoted or Pivoted(self.program)
+        return self._pivoted
+
+    def careful(self) -> Pivoted:
+        """Newton's iteration with partial pivoting."""
+        return self.pivoted()
+
+    def repivoted(self) -> Engine:
+        """The same with pivots that suit the matrices which the pivoted solver met last."""
+        return Engine(self.program.repivoted(self.pivoted().matrices))
+
+    def step_inputs(self, inputs: Inputs, begin: Array, h: float) -> Array:
+        """The inputs of steps that begin at given times, at all the nodes of the method."""
+        return step_inputs(self.program, inputs, begin, h)
+
+    def runner(self, compile: bool | str, steps: int) -> VirtualMachine | Native:
+        """The way to run so many steps. `"auto"` compiles only where that pays, by count of operations, not by the clock."""
+        operations = self.program.operations
+        compile = compile if isinstance(compile, str) else bool(compile)
+        if compile is True:
+            if operations > 5 * LARGEST_COMPILED:
+                raise CompilerError(
+                    f"a step of {operations} operations is too large for a C compiler; the virtual machine "
+                    "(compile=False) runs it at the same cost per operation"
+                )
+            return self.native()
+        if compile is False or operations > LARGEST_COMPILED or compiler.find() is None:
+            return self.machine()
+        if self._native is not None:
+            return self._native
+        saved = steps * (8e-6 + 4e-9 * operations)
+        if saved < 0.02:
+            return self.machine()
+        price = 0.1 + (7e-5 if operations < 10_000 else 3e-5) * operations
+        if saved > price or compiler.is_cached(self._code()):
+            try:
+                return self.native()
+            except CompilerError:  # a compiler that does not work is as good as none
+                return self.machine()
+        return self.machine()
+
+    def _code(self) -> str:
+        self._source = self._source or source(self.program)
+        return self._source
+
+
+def step_inputs(program: Program, inputs: Inputs, begin: Array, h: float) -> Array:
+    """The inputs of steps that begin at given times, one row for each step, at all the nodes of the method."""
+    if not program.step.u.numel():
+        return np.zeros((1, 0))
+    try:
+        rows = np.hstack([inputs(begin + c * h) for c in program.step.input_nodes])
+    except Exception as error:
+        raise ModelError(f"u failed between t = {begin[0]:g} and {begin[-1] + h:g}: {type(error).__name__}: {error}") from error
+    if not np.isfinite(rows).all():
+        k = int(np.argmin(np.isfinite(rows).all(axis=1)))
+        raise ModelError(f"u is not finite in the step from t = {begin[k]:g}: {rows[k]}")
+    return rows

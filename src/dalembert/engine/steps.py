@@ -1,0 +1,223 @@
+"""Making steps: by a runner, by the careful way where it fails, and in chunks of equal steps over a grid."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+import numpy as np
+
+from dalembert.engine.machine import Memory, Outcome, Records
+from dalembert.engine.newton import Rule
+from dalembert.engine.run import Array, Grid, Layout, Number, Run, Stretch
+from dalembert.engine.runners import Inputs, Runner, Ways
+from dalembert.errors import ConvergenceError, DalembertError, MethodError
+
+RESCUES = 8  # steps by the careful way after which the pivots are chosen anew
+LONGEST = 1 << 16  # steps of a stretch at most, where each step is looked at
+
+Explain = Callable[[Memory, float, float], DalembertError | None]
+
+
+class Stepper(Protocol):
+    """What the loop drives: it makes stretches of steps until it is finished."""
+
+    total: int  # of what `progress` counts
+    done: int  # steps made
+
+    @property
+    def finished(self) -> bool: ...
+    @property
+    def progress(self) -> int: ...
+    @property
+    def t(self) -> float: ...
+
+    def advance(self, run: Run, each: bool) -> Stretch | None:
+        """The next steps; None where they were written into the run already, which is not done if `each` is to be looked at."""
+
+    def resume(self, done: int, notes: Mapping[str, float]) -> None:
+        """Go on after so many steps, with the notes of then."""
+
+    def notes(self) -> dict[str, float]:
+        """What `resume` needs."""
+
+    def stats(self) -> dict[str, Number]:
+        """Counts of the work that was done."""
+
+
+def room(layout: Layout, rows: int, unknowns: bool = False) -> Records:
+    """Records to write single steps into."""
+    return Records.empty(layout, rows, unknowns)  # type: ignore[arg-type]  # it reads the sizes alone
+
+
+class March:
+    """Steps from where a memory stands. A step that the runner cannot make is tried by the careful way."""
+
+    def __init__(self, ways: Ways, memory: Memory, inputs: Inputs, rule: Rule, compile: bool | str, steps: int) -> None:
+        self.ways, self.memory, self.inputs, self.rule = ways, memory, inputs, rule
+        self._compile, self._steps = compile, steps
+        self.runner: Runner | None = ways.runner(compile, steps) if steps else None
+        self.made = self.rescued = self._recent = 0
+        self._failed = False  # whether the next step is one that the runner could not make
+
+    @property
+    def name(self) -> str:
+        return self.runner.name if self.runner else "none"
+
+    def take(
+        self, steps: int, h: float, out: Records, *, t0: float, first: int = 0, every: int = 1, thorough: bool = True
+    ) -> Outcome:
+        """Up to `steps` steps: fewer where one fails, which is then the first of the next call; none where it fails in all ways.
+
+        The careful way begins with the usual guess; a `thorough` call also tries the last solution, and zero.
+        """
+        begin = np.asarray(t0 + np.arange(first, first + steps) * h, dtype=np.float64)
+        inputs = self.ways.step_inputs(self.inputs, begin, h)
+        outcome = Outcome(0, 0, 0)
+        if not self._failed:
+            assert self.runner is not None
+            outcome = self._call(self.runner, steps, h, out, t0, first, every, inputs)
+            if outcome.steps:
+                self.made += outcome.steps
+                self._failed = outcome.failed >= 0
+                return outcome
+        careful = self.ways.careful()
+        if careful is not None:
+            outcome = self._rescue(careful, h, out, t0, first, every, inputs, thorough)
+        self._failed = False
+        return outcome
+
+    def _call(
+        self, runner: Runner, steps: int, h: float, out: Records, t0: float, first: int, every: int, inputs: Array
+    ) -> Outcome:
+        return runner.run(self.memory, out, t0=t0, first=first, steps=steps, h=h, inputs=inputs, save_every=every, rule=self.rule)
+
+    def _rescue(
+        self, careful: Runner, h: float, out: Records, t0: float, first: int, every: int, inputs: Array, thorough: bool
+    ) -> Outcome:
+        """One step by the careful way: from the usual guess, then from the last solution, then from zero."""
+        memory = self.memory
+        last, before = memory.last.copy(), memory.before.copy()
+        outcome = Outcome(0, 0, 0)
+        for a, b in ((last, before), (last, last), (0 * last, 0 * last))[: 3 if thorough else 1]:
+            memory.last[:], memory.before[:] = a, b
+            outcome = self._call(careful, 1, h, out, t0, first, every, inputs[:1])
+            if outcome.failed < 0:
+                memory.before[:] = last
+                self.made, self.rescued, self._recent = self.made + 1, self.rescued + 1, self._recent + 1
+                self._adapt()
+                return outcome
+        memory.last[:], memory.before[:] = last, before
+        return outcome
+
+    def _adapt(self) -> None:
+        """Choose pivots anew where the careful way had to make many of the steps."""
+        if self._recent >= RESCUES and self.rescued >= self.made // 10:
+            self._recent = 0
+            self.ways = self.ways.repivoted()
+            self.runner = self.ways.runner(self._compile, max(1, self._steps - self.made))
+
+
+class Shortened:
+    """Steps from states of a run, shortened to end between them."""
+
+    def __init__(self, ways: Ways, runner: Runner | None, inputs: Inputs, rule: Rule, par: Array) -> None:
+        self.ways, self.runner, self.inputs, self.rule = ways, runner, inputs, rule
+        program = ways.program
+        self._memory = Memory(np.zeros(program.n_state), np.zeros(program.n_unknowns), np.zeros(program.n_unknowns), par)
+        self._row = room(program, 1)
+
+    def __call__(self, t: float, state: Array, h: float) -> Records:
+        """One row: what a step of length `h` from there gives; it holds until the next call."""
+        memory, row = self._memory, self._row
+        u = self.ways.step_inputs(self.inputs, np.array([t]), h)
+        for careful in (False, True):
+            runner = self.ways.careful() if careful else self.runner
+            if runner is None:
+                continue
+            memory.state[:], memory.last[:], memory.before[:], row.work[:] = state, 0.0, 0.0, 0.0
+            outcome = runner.run(memory, row, t0=t, first=0, steps=1, h=h, inputs=u, save_every=1, rule=self.rule)
+            if outcome.failed < 0:
+                return row
+        raise MethodError(f"the event after t = {t:g} could not be refined: a step of {h:g} did not converge")
+
+
+class Equal:
+    """Equal steps over a grid and a last shorter one, in chunks that are short enough to show progress and notice Ctrl-C."""
+
+    def __init__(self, march: March, grid: Grid, explain: Explain) -> None:
+        self.march, self.grid, self.explain = march, grid, explain
+        self.total, self.done, self.iterations = grid.steps, 0, 0
+        self._full, self._remainder = grid.full, grid.remainder
+        self._straight = self._full // grid.save_every * grid.save_every  # steps that fill whole rows
+        self._unit, self._largest = march.ways.chunk
+        self._chunk = self._unit
+
+    @property
+    def finished(self) -> bool:
+        return self.done >= self.total
+
+    @property
+    def progress(self) -> int:
+        return self.done
+
+    @property
+    def t(self) -> float:
+        return float(self.grid.times(np.array([self.done]))[0])
+
+    def advance(self, run: Run, each: bool) -> Stretch | None:
+        """A chunk of steps: straight into the rows of the run, or into rows of their own where each is wanted."""
+        grid, begin = self.grid, self.done
+        steps = (
+            self._chunk - begin % self._unit
+        )  # chunks end at multiples of the unit, whatever their length: runs can be repeated
+        if not each and begin < self._straight:
+            self._take(min(steps, self._straight - begin), grid.h, run.ahead(), grid.t0, begin, grid.save_every)
+            run.written(self.done - begin)
+            return None
+        unknowns = run.records.unknowns is not None
+        if begin < self._full:
+            out = room(self.march.ways.program, min(steps, self._full - begin, LONGEST), unknowns)
+            self._take(len(out.state), grid.h, out, grid.t0, begin)
+        else:
+            out = room(self.march.ways.program, 1, unknowns)
+            self._take(1, self._remainder, out, grid.t0 + begin * grid.h, 0)
+        t = grid.times(np.arange(begin, self.done + 1))
+        return Stretch(float(t[0]), t[1:], out.rows(0, len(t) - 1))
+
+    def _take(self, steps: int, h: float, out: Records, t0: float, first: int, every: int = 1) -> None:
+        before = time.perf_counter()
+        outcome = self.march.take(steps, h, out, t0=t0, first=first, every=every)
+        if not outcome.steps:
+            raise self._failure(h, outcome)
+        self.done += outcome.steps
+        self.iterations += outcome.iterations
+        if time.perf_counter() - before < 0.1:
+            self._chunk = min(2 * self._chunk, self._largest)
+
+    def _failure(self, h: float, outcome: Outcome) -> DalembertError:
+        """Why a step could not be made: what is wrong with the model there, or with Newton's iteration."""
+        t = self.grid.t0 + self.done * self.grid.h
+        reason = self.explain(self.march.memory, t, h)
+        if reason is not None:
+            return reason
+        size, count = outcome.size, self.march.rule.max_iterations
+        what = "became nan" if not np.isfinite(size) else f"is still off by {size:.1e} (relative) after {count} iterations"
+        remedy = "use a smaller step" if count >= 10 else "allow more with max_iterations, or use a smaller step"
+        return ConvergenceError(
+            f"step {self.done + 1} of {self.total} did not converge: from t = {t:g} with h = {h:g}, "
+            f"Newton's iteration {what}; {remedy} (error.solution holds the {self.done} steps before)",
+            t=t,
+            step=h,
+            residual=float(size),
+        )
+
+    def resume(self, done: int, notes: Mapping[str, float]) -> None:
+        self.done = done
+
+    def notes(self) -> dict[str, float]:
+        return {}
+
+    def stats(self) -> dict[str, Number]:
+        return {"iterations": self.iterations}

@@ -1,0 +1,212 @@
+"""Integration of the index-reduced equations: to show what it loses, and what stabilisation gives back.
+
+    rk45, dop853, radau, bdf     SciPy on the acceleration level: positions and velocities drift off the constraints
+    baumgarte                    g'' + 2 xi omega g' + omega^2 g = 0 in place of g'' = 0 (Baumgarte 1972)
+    projection                   after each step back to the constraints of position and velocity, and of energy if wished
+    coordinate-partition         independent coordinates are integrated, dependent ones follow from the constraints
+
+(Bertolazzi, Cocetti, Stocco, chapter 4). A method here is data, a `Reduction`; `engine.reduced` integrates it. The work of forces
+is not counted by these methods.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from dalembert.errors import MethodError
+from dalembert.methods.base import Method, register
+from dalembert.methods.explicit import TABLEAUS
+from dalembert.methods.tableaus import Tableau
+from dalembert.systems.base import System
+
+SCIPY = ("RK45", "DOP853", "Radau", "BDF", "LSODA", "RK23")
+
+
+@dataclass(frozen=True)
+class Project:
+    """After each step to the nearest values on the constraints, in the norm of the kinetic energy or in that of space."""
+
+    weight: str = "mass"
+    velocity: bool = True
+    energy: bool = False
+
+
+@dataclass(frozen=True)
+class Partition:
+    """Integrate independent coordinates; choose them anew where the quality of the choice falls by the factor `degraded`."""
+
+    degraded: float = 0.5
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How the equations of the acceleration level are integrated: by one of SciPy's integrators or an explicit tableau."""
+
+    integrator: str | Tableau
+    rtol: float
+    atol: float
+    xi: float = 0.0
+    omega: float = 0.0
+    correction: Project | Partition | None = None
+
+
+class Reduced(Method):
+    """What these methods have in common: an integrator of ordinary differential equations, and its tolerances."""
+
+    external: ClassVar[bool] = True
+    treats: ClassVar[tuple[str, ...]] = ("mechanical",)
+    keeps: ClassVar[str] = "nothing: shows the drift"
+    source: ClassVar[str] = "Bertolazzi, Cocetti, Stocco, chapter 4"
+    symmetric: ClassVar[bool] = False
+    exact_levels: ClassVar[tuple[str, ...]] = ()
+    index: ClassVar[int] = 3
+    nonholonomic: ClassVar[bool] = True
+    order: ClassVar[tuple[int, int, int]] = (0, 0, 0)  # that of the integrator and its tolerances
+
+    integrator: str
+    rtol: float
+    atol: float
+
+    def __post_init__(self) -> None:
+        if self.integrator not in (*SCIPY, *TABLEAUS):
+            raise MethodError(f"integrator must be one of {', '.join((*SCIPY, *TABLEAUS))}, not {self.integrator!r}")
+        if not (self.rtol > 0 and self.atol > 0):
+            raise MethodError(f"rtol and atol must be positive, not {self.rtol!r} and {self.atol!r}")
+
+    def reduction(self, h: float) -> Reduction:
+        """What is to be done, for rows at a distance `h`."""
+        return self._reduction()
+
+    def _reduction(self, xi: float = 0.0, omega: float = 0.0, correction: Project | Partition | None = None) -> Reduction:
+        integrator = TABLEAUS.get(self.integrator, self.integrator)
+        return Reduction(integrator, self.rtol, self.atol, xi, omega, correction)
+
+
+@register
+@dataclass(frozen=True)
+class RK45(Reduced):
+    """SciPy's RK45 on the acceleration level: shows the drift."""
+
+    integrator: str = "RK45"
+    rtol: float = 1e-6
+    atol: float = 1e-9
+
+    name: ClassVar[str] = "rk45"
+
+
+@register
+@dataclass(frozen=True)
+class DOP853(Reduced):
+    """SciPy's DOP853 on the acceleration level: shows the drift."""
+
+    integrator: str = "DOP853"
+    rtol: float = 1e-6
+    atol: float = 1e-9
+
+    name: ClassVar[str] = "dop853"
+
+
+@register
+@dataclass(frozen=True)
+class Radau(Reduced):
+    """SciPy's Radau on the acceleration level: shows the drift."""
+
+    integrator: str = "Radau"
+    rtol: float = 1e-6
+    atol: float = 1e-9
+
+    name: ClassVar[str] = "radau"
+
+
+@register
+@dataclass(frozen=True)
+class BDF(Reduced):
+    """SciPy's BDF on the acceleration level: shows the drift."""
+
+    integrator: str = "BDF"
+    rtol: float = 1e-6
+    atol: float = 1e-9
+
+    name: ClassVar[str] = "bdf"
+
+
+@register
+@dataclass(frozen=True)
+class Baumgarte(Reduced):
+    """Baumgarte's stabilisation: `g'' + 2 xi omega g' + omega^2 g = 0`.
+
+    `omega` is by default `1 / h`: an error of the constraints decays within a few steps, and explicit integrators stay stable.
+    """
+
+    xi: float = 1.0
+    omega: float | None = None
+    integrator: str = "DOP853"
+    rtol: float = 1e-6
+    atol: float = 1e-9
+
+    name: ClassVar[str] = "baumgarte"
+    keeps: ClassVar[str] = "constraints to the accuracy of the integration, without drift"
+    source: ClassVar[str] = "Baumgarte 1972; Bertolazzi, Cocetti, Stocco, sec. 4.2"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not (self.xi > 0 and (self.omega is None or self.omega > 0)):
+            raise MethodError(f"xi and omega must be positive, not {self.xi!r} and {self.omega!r}")
+
+    def reduction(self, h: float) -> Reduction:
+        return self._reduction(self.xi, self.omega or 1 / h)
+
+
+@register
+@dataclass(frozen=True)
+class Projection(Reduced):
+    """Integrate, then project: positions, then velocities; nearest in the norm of the kinetic energy, or `weight="orthogonal"`.
+
+    `energy=True` also scales the velocities to the energy of the start (no forces, fixed constraints).
+    """
+
+    weight: str = "mass"
+    velocity: bool = True
+    energy: bool = False
+    integrator: str = "DOP853"
+    rtol: float = 1e-6
+    atol: float = 1e-9
+
+    name: ClassVar[str] = "projection"
+    keeps: ClassVar[str] = "position and velocity constraints; the energy if wished"
+    source: ClassVar[str] = "Bertolazzi, Cocetti, Stocco, sec. 4.3"
+    exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.weight not in ("mass", "orthogonal"):
+            raise MethodError(f"weight must be 'mass' or 'orthogonal', not {self.weight!r}")
+
+    def check(self, system: System) -> None:
+        super().check(system)
+        if self.energy and (system.has("force") or system.nu or system.has("dissipation") or system.moving):
+            raise MethodError("the energy is not an invariant of this system: project without energy=True")
+
+    def reduction(self, h: float) -> Reduction:
+        return self._reduction(correction=Project(self.weight, self.velocity, self.energy))
+
+
+@register
+@dataclass(frozen=True)
+class CoordinatePartition(Reduced):
+    """Independent coordinates, chosen by a pivoted QR of the constraint Jacobian, and chosen anew when the choice degrades."""
+
+    integrator: str = "DOP853"
+    rtol: float = 1e-8
+    atol: float = 1e-10
+    degraded: float = 0.5  # smallest singular value of the dependent block, over that of the last choice, at which it changes
+
+    name: ClassVar[str] = "coordinate-partition"
+    keeps: ClassVar[str] = "position and velocity constraints"
+    source: ClassVar[str] = "Wehage, Haug 1982; Bertolazzi, Cocetti, Stocco, sec. 4.4"
+    exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")
+    nonholonomic: ClassVar[bool] = False
+
+    def reduction(self, h: float) -> Reduction:
+        return self._reduction(correction=Partition(self.degraded))
