@@ -109,13 +109,13 @@ class Adaptive:
             self.back(rejected=False)
             raise
         steps, times, iterations = zip(*self._tried, strict=True)
-        begin, t = self._held[0], np.array(times)
-        self.done += len(t)
+        t = np.array((self._held[0], *times))
+        self.done += len(times)
         self.iterations += sum(iterations)
         self.shortest, self.longest = min(self.shortest, *steps), max(self.longest, *steps)
         self._tried.clear()
         self._hold()
-        return Stretch(begin, t, self._rows.rows(0, len(t)))
+        return Stretch(t, self._rows.rows(0, len(times)))
 
     def resume(self, done: int, notes: Mapping[str, float]) -> None:
         self.done, self.carried = done, dict(notes)

@@ -124,7 +124,7 @@ class Watch:
 
     def look(self, stretch: Stretch) -> Stretch:
         """Find the crossings in a stretch of steps; where one is terminal, the stretch that ends there."""
-        times, states = np.append(stretch.begin, stretch.t), np.vstack([self._state, stretch.rows.state])
+        times, states = stretch.t, np.vstack([self._state, stretch.rows.state])
         self._state = states[-1].copy()
         try:
             self.search(times, states)
@@ -133,13 +133,13 @@ class Watch:
         if self.stop is None:
             return stretch
         t, state = self.stop
-        keep = int(np.searchsorted(stretch.t, t - 2 * EPS * abs(t)))
+        keep = int(np.searchsorted(times[1:], t - 2 * EPS * abs(t)))
         begin, whole = times[keep], stretch.cut(keep)
         if t - begin <= 2 * EPS * abs(t):  # where the stretch begins, up to rounding
             return whole
         last, r = self._short(begin, states[keep], t - begin), whole.rows
         rows = Records(np.vstack([r.state, state]), np.vstack([r.lam, last.lam]), np.vstack([r.work, last.work]))
-        return Stretch(stretch.begin, np.append(whole.t, t), rows)
+        return Stretch(np.append(whole.t, t), rows)
 
     def search(self, times: Array, states: Array) -> None:
         """Find crossings between states that follow each other, up to a terminal one."""

@@ -68,10 +68,9 @@ def project(levels: Levels, q: Array, v: Array, t: float, weight: str = "mass", 
     return q, v
 
 
-def whole(levels: Levels, dependent: Indices, x: Array, t: float, near: Array, h: float) -> Array:
+def whole(levels: Levels, dependent: Indices, free: Indices, x: Array, t: float, near: Array, h: float) -> Array:
     """Positions and velocities from the independent ones, `x`; the dependent positions are those near given ones."""
     n = len(levels.q)
-    free = np.setdiff1d(np.arange(n), dependent)
     q = near[:n].copy()
     q[free] = x[: len(free)]
     size = np.inf

@@ -16,7 +16,7 @@ from dalembert.engine.newton import Rule
 from dalembert.engine.ode import Rate
 from dalembert.engine.projection import Levels, choose, project, quality, whole
 from dalembert.engine.run import Array
-from dalembert.engine.runners import Inputs, Runner
+from dalembert.engine.runners import NONE, Inputs, Runner
 from dalembert.errors import ConvergenceError
 from dalembert.methods.reduced import Partition, Project, Reduction
 from dalembert.methods.tableaus import Tableau
@@ -169,12 +169,12 @@ def partitioned(system: System, par: Array, f: Function, how: Reduction, degrade
         free = np.setdiff1d(np.arange(n), dependent)
 
         def rate(t: float, x: Array) -> Array:
-            near[:] = whole(levels, dependent, x, t, near, h)
+            near[:] = whole(levels, dependent, free, x, t, near, h)
             return np.concatenate([near[n:][free], f(t, near)[n:][free]])
 
         try:
             x = advance(rate, how, a, b, np.concatenate([y[:n][free], y[n:][free]]))
-            return whole(levels, dependent, x, b, near, h)
+            return whole(levels, dependent, free, x, b, near, h)
         except ConvergenceError:  # a fold of these coordinates lies ahead: others, and half the way
             if b - a < 1e-3 * h:
                 raise
@@ -252,6 +252,6 @@ class Integrators:
         """Nothing is pivoted here."""
         return self
 
-    def step_inputs(self, inputs: Inputs, begin: Array, h: float) -> Array:
+    def step_inputs(self, inputs: Inputs, t0: float, first: int, steps: int, h: float) -> Array:
         """The equations look at the inputs themselves."""
-        return np.zeros((1, 0))
+        return NONE

@@ -83,27 +83,23 @@ class Grid:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Steps in a row, not yet recorded: where they began, the time after each, and a row of `rows` for each."""
+    """Steps in a row, not yet recorded: the time before the first and after each, and a row of `rows` for each."""
 
-    begin: float
     t: Array
     rows: Records
 
-    def before(self) -> Array:
-        """The time before each step."""
-        return np.concatenate([[self.begin], self.t[:-1]])
+    def __len__(self) -> int:
+        return len(self.t) - 1
 
     def cut(self, steps: int) -> Stretch:
         """The first of these steps."""
-        return Stretch(self.begin, self.t[:steps], self.rows.rows(0, steps))
+        return Stretch(self.t[: steps + 1], self.rows.rows(0, steps))
 
     def last(self) -> Stretch:
-        """The last of these steps, copied."""
-        k, r = len(self.t) - 1, self.rows
-        row = Records(
-            r.state[k:].copy(), r.lam[k:].copy(), r.work[k:].copy(), None if r.unknowns is None else r.unknowns[k:].copy()
-        )
-        return Stretch(float(self.before()[k]), self.t[k:], row)
+        """The last of these steps, copied; its work is not."""
+        k, r = len(self) - 1, self.rows
+        unknowns = None if r.unknowns is None else r.unknowns[k:].copy()
+        return Stretch(self.t[k:], Records(r.state[k:].copy(), r.lam[k:].copy(), r.work[k:], unknowns))
 
 
 class Run:
@@ -144,14 +140,16 @@ class Run:
 
     def written(self, steps: int) -> None:
         """So many steps of the grid were written into `ahead()`."""
-        first, self.done = self.rows, self.done + steps
-        self.rows = self.done // self.grid.save_every
-        numbers = self.grid.save_every * np.arange(first + 1, self.rows + 1)
-        self._t[first : self.rows], self._t_lam[first : self.rows] = (
-            self.grid.times(numbers),
-            self.grid.nodes(numbers, self._node),
-        )
+        grid, rows = self.grid, (self.done + steps) // self.grid.save_every
+        numbers = grid.save_every * np.arange(self.rows + 1, rows + 1)
+        begin = np.asarray(grid.t0 + (numbers - 1) * grid.h, dtype=np.float64)
+        self._mark(slice(self.rows, rows), begin, grid.times(numbers))
+        self.rows, self.done = rows, self.done + steps
         self._note()
+
+    def _mark(self, rows: slice, begin: Array, t: Array) -> None:
+        """The times of rows and of their multipliers, by those before and after the last step of each."""
+        self._t[rows], self._t_lam[rows] = t, begin + self._node * (t - begin)
 
     def _note(self) -> None:
         """Keep the work of the row that is not complete: a call that is interrupted may leave some more in its place."""
@@ -160,22 +158,24 @@ class Run:
 
     def append(self, stretch: Stretch) -> None:
         """Record steps; where not every step is a row, the work of those between goes to the next one that is."""
-        steps, every = len(stretch.t), self.grid.save_every
+        steps, every = len(stretch), self.grid.save_every
         if not steps:
             return
+        count = (self.done + steps) // every - self.done // every
         if every == 1:
-            count = steps
             self._put(stretch, slice(0, steps), count)
             self.records.work[self.rows : self.rows + steps] = stretch.rows.work
+            self.rows, self.done = self.rows + steps, self.done + steps
+            return
+        if not count:
+            self.records.work[self.rows] += stretch.rows.work.sum(axis=0)
         else:
             numbers = np.arange(self.done + 1, self.done + steps + 1)
-            kept = np.flatnonzero(numbers % every == 0)
-            count = len(kept)
-            self._put(stretch, kept, count)
+            self._put(stretch, np.flatnonzero(numbers % every == 0), count)
             np.add.at(self.records.work, self.rows + (numbers - 1) // every - self.done // every, stretch.rows.work)
-            self._loose = None if numbers[-1] % every == 0 else stretch.last()
         self.rows += count
         self.done += steps
+        self._loose = None if self.done % every == 0 else stretch.last()
         self._note()
 
     def _put(self, stretch: Stretch, which: slice | NDArray[np.int64], count: int) -> None:
@@ -185,8 +185,7 @@ class Run:
         r.state[to], r.lam[to] = stretch.rows.state[which], stretch.rows.lam[which]
         if r.unknowns is not None and stretch.rows.unknowns is not None:
             r.unknowns[to] = stretch.rows.unknowns[which]
-        begin, t = stretch.before()[which], stretch.t[which]
-        self._t[to], self._t_lam[to] = t, begin + self._node * (t - begin)
+        self._mark(to, stretch.t[:-1][which], stretch.t[1:][which])
 
     def _reserve(self, rows: int) -> None:
         """Make room for so many rows, where their number is not known beforehand."""

@@ -17,6 +17,7 @@ from dalembert.errors import CompilerError, ModelError
 
 LARGEST_COMPILED = 40_000  # operations of a step beyond which a C compiler takes longer than it can save
 Inputs = Callable[[Array], Array]
+NONE = np.zeros((1, 0))  # the inputs of all steps, where there are none
 
 
 class Runner(Protocol):
@@ -60,8 +61,8 @@ class Ways(Protocol):
     def repivoted(self) -> Ways:
         """The same, adapted to the steps that only the careful way could make."""
 
-    def step_inputs(self, inputs: Inputs, begin: Array, h: float) -> Array:
-        """The inputs of steps that begin at given times, one row for each step (or one for all)."""
+    def step_inputs(self, inputs: Inputs, t0: float, first: int, steps: int, h: float) -> Array:
+        """The inputs of steps that begin at `t0 + k h`, k = first, first + 1, ..., one row for each step (or one for all)."""
 
 
 class Engine:
@@ -101,9 +102,11 @@ class Engine:
         """The same with pivots that suit the matrices which the pivoted solver met last."""
         return Engine(self.program.repivoted(self.pivoted().matrices))
 
-    def step_inputs(self, inputs: Inputs, begin: Array, h: float) -> Array:
-        """The inputs of steps that begin at given times, at all the nodes of the method."""
-        return step_inputs(self.program, inputs, begin, h)
+    def step_inputs(self, inputs: Inputs, t0: float, first: int, steps: int, h: float) -> Array:
+        """The inputs of steps, at all the nodes of the method."""
+        if not self.program.n_u:
+            return NONE
+        return step_inputs(self.program, inputs, np.asarray(t0 + np.arange(first, first + steps) * h, dtype=np.float64), h)
 
     def runner(self, compile: bool | str, steps: int) -> VirtualMachine | Native:
         """The way to run so many steps. `"auto"` compiles only where that pays, by count of operations, not by the clock."""
@@ -138,8 +141,8 @@ class Engine:
 
 def step_inputs(program: Program, inputs: Inputs, begin: Array, h: float) -> Array:
     """The inputs of steps that begin at given times, one row for each step, at all the nodes of the method."""
-    if not program.step.u.numel():
-        return np.zeros((1, 0))
+    if not program.n_u:
+        return NONE
     try:
         rows = np.hstack([inputs(begin + c * h) for c in program.step.input_nodes])
     except Exception as error:

@@ -72,8 +72,7 @@ class March:
 
         The careful way begins with the usual guess; a `thorough` call also tries the last solution, and zero.
         """
-        begin = np.asarray(t0 + np.arange(first, first + steps) * h, dtype=np.float64)
-        inputs = self.ways.step_inputs(self.inputs, begin, h)
+        inputs = self.ways.step_inputs(self.inputs, t0, first, steps, h)
         outcome = Outcome(0, 0, 0)
         if not self._failed:
             assert self.runner is not None
@@ -131,7 +130,7 @@ class Shortened:
     def __call__(self, t: float, state: Array, h: float) -> Records:
         """One row: what a step of length `h` from there gives; it holds until the next call."""
         memory, row = self._memory, self._row
-        u = self.ways.step_inputs(self.inputs, np.array([t]), h)
+        u = self.ways.step_inputs(self.inputs, t, 0, 1, h)
         for careful in (False, True):
             runner = self.ways.careful() if careful else self.runner
             if runner is None:
@@ -184,7 +183,7 @@ class Equal:
             out = room(self.march.ways.program, 1, unknowns)
             self._take(1, self._remainder, out, grid.t0 + begin * grid.h, 0)
         t = grid.times(np.arange(begin, self.done + 1))
-        return Stretch(float(t[0]), t[1:], out.rows(0, len(t) - 1))
+        return Stretch(t, out.rows(0, len(t) - 1))
 
     def _take(self, steps: int, h: float, out: Records, t0: float, first: int, every: int = 1) -> None:
         before = time.perf_counter()
