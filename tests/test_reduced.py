@@ -216,3 +216,14 @@ def test_an_interrupted_run_keeps_what_it_has():
     with pytest.raises(da.Interrupted) as caught:
         da.simulate(system, "rk45", t_end=1.0, step=0.01, u=wind)
     assert 0.4 < caught.value.solution.t[-1] <= 0.51
+
+
+def test_inputs_that_fail_keep_what_was_computed():
+    cart = da.Mechanical(1, mass=1.0, inputs=np.eye(1))
+    for u, message in (
+        (lambda t: [1 / (t < 0.5)], "u failed at t = .*ZeroDivisionError"),
+        (lambda t: [np.inf if t > 0.5 else 0.0], "not finite"),
+    ):
+        with pytest.raises(da.ModelError, match=message) as caught:
+            da.simulate(cart, Baumgarte(integrator="rk4"), q=[0.0], v=[0.0], t_end=1.0, step=0.01, u=u)
+        assert caught.value.solution.t[-1] == pytest.approx(0.49, abs=0.011)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from dalembert.engine.machine import Records
-from dalembert.engine.run import Array, Grid, Number, Run, Stretch
+from dalembert.engine.run import Array, Grid, Run, Stat, Stretch
 from dalembert.engine.steps import Explain, March, room
 from dalembert.errors import StepTooSmall
 
@@ -125,7 +125,7 @@ class Adaptive:
     def notes(self) -> dict[str, float]:
         return {**self.carried, "t": self._t}
 
-    def stats(self) -> dict[str, Number]:
+    def stats(self) -> dict[str, Stat]:
         return {
             "iterations": self.iterations,
             "rejected": self.rejected,

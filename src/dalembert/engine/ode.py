@@ -10,6 +10,7 @@ from dalembert.engine.consistency import accelerations
 from dalembert.engine.machine import bind
 from dalembert.engine.run import Array
 from dalembert.engine.runners import Inputs
+from dalembert.errors import ModelError
 from dalembert.systems.base import System
 
 
@@ -49,6 +50,15 @@ class Rate:
     def __call__(self, t: float, y: Array) -> Array:
         self._q[:], self._second[:], self._t[0] = y[: self._n], y[self._n :], t
         if len(self._u):
-            self._u[:] = self._inputs(np.array([t]))[0]
+            self._u[:] = self._input(t)
         self._evaluate()
         return self._out.copy()
+
+    def _input(self, t: float) -> Array:
+        try:
+            u = self._inputs(np.array([t]))[0]
+        except Exception as error:
+            raise ModelError(f"u failed at t = {t:g}: {type(error).__name__}: {error}") from error
+        if not np.isfinite(u).all():
+            raise ModelError(f"u is not finite at t = {t:g}: {u}")
+        return np.asarray(u, dtype=np.float64)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dalembert.engine.machine import Records
 
 Array = NDArray[np.float64]
-Number = float | int | str | bool
+Stat = float | int | str | bool  # an entry of the statistics of a run
 _ROWS = 256  # rows of a record whose length is not known beforehand, at first
 
 
@@ -48,7 +48,7 @@ class Grid:
 
     @property
     def full(self) -> int:
-        """Number of steps of full length."""
+        """Stat of steps of full length."""
         ratio = (self.t_end - self.t0) / self.h
         nearest = round(ratio)
         return nearest if abs(ratio - nearest) <= 1e-9 * ratio else int(ratio)
@@ -119,7 +119,7 @@ class Run:
         self.pending = (0.0, 0.0)  # work since the last complete row
         self.notes: dict[str, float] = {}  # what the steps to come need to know beside the state
         self.error: BaseException | None = None
-        self.stats: dict[str, Number] = {}
+        self.stats: dict[str, Stat] = {}
         self._loose: Stretch | None = None  # the last step, where it is not a row
 
     # ---- reading ----------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 
 from dalembert.engine.machine import Memory, Outcome, Records
 from dalembert.engine.newton import Rule
-from dalembert.engine.run import Array, Grid, Layout, Number, Run, Stretch
+from dalembert.engine.run import Array, Grid, Layout, Run, Stat, Stretch
 from dalembert.engine.runners import Inputs, Runner, Ways
 from dalembert.errors import ConvergenceError, DalembertError, MethodError
 
@@ -42,7 +42,7 @@ class Stepper(Protocol):
     def notes(self) -> dict[str, float]:
         """What `resume` needs."""
 
-    def stats(self) -> dict[str, Number]:
+    def stats(self) -> dict[str, Stat]:
         """Counts of the work that was done."""
 
 
@@ -218,5 +218,5 @@ class Equal:
     def notes(self) -> dict[str, float]:
         return {}
 
-    def stats(self) -> dict[str, Number]:
+    def stats(self) -> dict[str, Stat]:
         return {"iterations": self.iterations}

@@ -1,0 +1,125 @@
+"""The record of a run and the loop that fills it: whatever the chunks, the failures and the rescues."""
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.engine.driver import Engine, Grid, integrate
+from dalembert.engine.events import Event, Watch
+from dalembert.engine.machine import Memory, Outcome, Records
+from dalembert.engine.newton import Rule
+from dalembert.engine.program import Program
+from dalembert.engine.run import Run, Stretch
+
+SYSTEM = da.catalog.double_pendulum()
+PROGRAM = Program(da.methods.Rattle().step(SYSTEM))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("every", [1, 3, 7, 1000])
+@pytest.mark.parametrize("fixed", [True, False])
+def test_rows_do_not_depend_on_how_steps_are_gathered(seed, every, fixed):
+    rng = np.random.default_rng(seed)
+    steps = int(rng.integers(1, 700))
+    grid = Grid(0.0, 0.1 * steps, 0.1, every)
+    rows = Records(*(rng.normal(size=(steps, n)) for n in (PROGRAM.n_state, PROGRAM.n_lam, 2)))
+    t = grid.times(np.arange(steps + 1))
+    run = Run(grid, PROGRAM, len(grid.saved) if fixed else None)
+    while run.done < steps:
+        count = min(steps - run.done, int(rng.integers(0, 40)))
+        part = slice(run.done, run.done + count)
+        run.append(Stretch(t[part.start : part.stop + 1], Records(rows.state[part], rows.lam[part], rows.work[part])))
+        assert run.rows == run.done // every
+    run.end()
+    kept = grid.saved - 1
+    assert run.rows == len(kept)
+    np.testing.assert_array_equal(run.times(), t[1:][kept])
+    np.testing.assert_array_equal(run.nodes(), t[:-1][kept] + PROGRAM.step.node * (t[1:] - t[:-1])[kept])
+    np.testing.assert_array_equal(run.records.state[: run.rows], rows.state[kept])
+    np.testing.assert_array_equal(run.records.lam[: run.rows], rows.lam[kept])
+    work = np.add.reduceat(rows.work, np.r_[0, kept[:-1] + 1])
+    np.testing.assert_allclose(run.records.work[: run.rows], work, rtol=0, atol=1e-12)
+    assert run.pending == (0.0, 0.0)
+
+
+class Weak:
+    """A runner that cannot make the steps that begin at given times."""
+
+    name = "weak"
+
+    def __init__(self, runner, bad):
+        self.runner, self.bad = runner, bad
+
+    def run(self, memory, out, *, t0, first, steps, h, **options):
+        for k in range(first, first + steps):
+            if np.abs(np.array(self.bad) - (t0 + k * h)).min() < 1e-6:
+                done = (
+                    self.runner.run(memory, out, t0=t0, first=first, steps=k - first, h=h, **options)
+                    if k > first
+                    else Outcome(0, 0)
+                )
+                return Outcome(done.steps, done.iterations, 0, 0.123)
+        return self.runner.run(memory, out, t0=t0, first=first, steps=steps, h=h, **options)
+
+
+class Frail(Engine):
+    def __init__(self, bad, worse=(np.inf,)):
+        super().__init__(PROGRAM)
+        self.bad, self.worse = bad, worse
+
+    def runner(self, compile, steps):
+        return Weak(self.machine(), self.bad)
+
+    def careful(self):
+        return Weak(self.pivoted(), self.worse)
+
+
+def run(engine, every=1, watch=None, t_end=3.003):
+    state = np.concatenate([SYSTEM.initial["q"], SYSTEM.initial["v"], np.zeros(PROGRAM.n_state - 8)])
+    memory = Memory.start(PROGRAM, state, SYSTEM.pack(), 0.0, 0.01)
+    grid = Grid(0.0, t_end, 0.01, every)
+    return integrate(engine, memory, grid, lambda t: np.zeros((len(t), 0)), rule=Rule(), compile=False, watch=watch)
+
+
+def watch(terminal=None):
+    events = [Event(lambda q: q[1] + 0.5, name="level")]
+    events += [Event(lambda t, end=terminal: t - end, terminal=True, name="end")] if terminal else []
+    return Watch(SYSTEM, PROGRAM.fields, events, SYSTEM.pack())
+
+
+@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("watched", [False, True])
+def test_steps_that_fail_are_made_by_the_careful_way(every, watched):
+    bad = [0.0, 0.05, 0.06, 0.64, 2.99, 3.0]  # the first, some in a row, where a chunk begins, the last and the shorter one after
+    good, rescued = run(Engine(PROGRAM), every), run(Frail(bad), every, watch() if watched else None)
+    assert rescued.error is None
+    assert (rescued.stats["pivoted_steps"], rescued.stats["steps"]) == (6, 301)
+    np.testing.assert_array_equal(rescued.times(), good.times())
+    np.testing.assert_allclose(rescued.records.state, good.records.state, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(rescued.records.lam, good.records.lam, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("watched", [False, True])
+def test_a_step_that_fails_in_all_ways_ends_the_run(every, watched):
+    failed = run(Frail([1.0], [1.0]), every, look := watch() if watched else None)
+    assert isinstance(failed.error, da.ConvergenceError)
+    assert "step 101 of 301 did not converge: from t = 1" in str(failed.error)
+    assert (failed.error.residual, failed.done, failed.rows) == (0.123, 100, 100 // every)
+    good = run(Engine(PROGRAM), every)
+    np.testing.assert_array_equal(failed.records.state[: failed.rows], good.records.state[: failed.rows])
+    if look:
+        assert [t for t, _ in look.hits[0]]
+        assert max(t for t, _ in look.hits[0]) < 1.0
+
+
+def test_an_event_before_the_failure_ends_the_run_without_it():
+    ended = run(Frail([1.0], [1.0]), 7, watch(0.995))
+    assert ended.error is None
+    assert ended.times()[-1] == pytest.approx(0.995, abs=1e-15)
+    assert ended.done == 100
+
+
+def test_many_failures_choose_the_pivots_anew():
+    engine = Frail(0.01 * np.arange(20))
+    assert run(engine).stats["pivoted_steps"] == 8  # then the engine is a new one, which makes all steps
