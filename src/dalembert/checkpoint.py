@@ -9,14 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
+from dalembert.engine.case import Case
 from dalembert.engine.control import Control
-from dalembert.engine.driver import Array, Grid, Inputs, Layout, Run
+from dalembert.engine.driver import Array, Grid, Layout, Run
 from dalembert.engine.events import Watch
 from dalembert.engine.machine import Memory, Records
 from dalembert.errors import MethodError
-from dalembert.methods.base import Method
 from dalembert.solution import Solution, read, target, write
-from dalembert.systems.base import System
 
 EVERY = 30.0  # seconds between two writes
 
@@ -31,20 +30,17 @@ class Checkpoint:
     def __init__(
         self,
         path: str | Path,
-        system: System,
-        method: Method,
-        par: Array,
+        case: Case,
         grid: Grid,
         start: Array,
         program: Layout,
-        inputs: Inputs,
         control: Control | None = None,
         watch: Watch | None = None,
     ) -> None:
         self.path = target(path)
-        self.system, self.method, self.par, self.start, self.inputs = system, method, par, start, inputs
+        self.case, self.start = case, start
         self.program, self.grid, self.watch, self.adaptive = program, grid, watch, control is not None
-        key = [system.dumps(), str(method), par.tolist(), start.tolist(), grid.t0, grid.h, grid.save_every]
+        key = [case.system.dumps(), str(case.method), case.par.tolist(), start.tolist(), grid.t0, grid.h, grid.save_every]
         key += [control.spec()] if control else []
         key += [watch.spec()] if watch else []
         self.key = hashlib.sha256(json.dumps(key).encode()).hexdigest()
@@ -67,7 +63,8 @@ class Checkpoint:
                 f"t_end = {self.grid.t_end:g}; read it with da.load, or delete it"
             )
         fields, state = self.program.fields, np.zeros((rows, self.program.n_state))
-        state[:, fields["q"]], state[:, fields[self.system.momenta]] = solution.q[1:], solution._second[1:]
+        for name, values in solution.parts.items():
+            state[:, fields[name]] = values[1:]
         supplied, dissipated = extra["pending"]
         kept = Records(state, solution._lam[:, : self.program.n_lam], solution._work)
         run.restore(solution.t[1:], solution.t_lam, kept, (supplied, dissipated), done, extra.get("notes", {}))
@@ -99,7 +96,7 @@ class Checkpoint:
             "last": memory.last.tolist(),
             "before": memory.before.tolist(),
         }
-        solution = Solution.of_run(self.system, self.method, self.par, run, self.start, self.program, self.inputs)
+        solution = Solution.of_run(self.case, run, self.start, self.program)
         solution.events = self.watch.results() if self.watch else {}
         write(solution, self.path, extra)
         self.written = time.perf_counter()

@@ -24,9 +24,10 @@ from dalembert.errors import MethodError, MissingPackage
 from dalembert.plotting import COLOURS, envelope, frames, style, text
 from dalembert.plotting.canvas import Array, thin
 from dalembert.plotting.labels import coordinate, labelled
-from dalembert.solution import Solution
+from dalembert.solution import Solution, base
 from dalembert.solution.files import FORMS, target, writing
 from dalembert.systems import Picture
+from dalembert.systems.constrained import Constrained
 
 FRAMES = 900  # frames of an animation at most: fifteen seconds at sixty per second
 POINTS = 2000  # points of a line at most
@@ -53,9 +54,9 @@ def _drawing(sol: Solution, rows: NDArray[np.intp]) -> _Drawing:
     """The picture of the system; if it has none, its coordinates as bars, each scaled to its largest value."""
     system = sol.system
     if system.drawn:
-        points = system.numeric("points", sol._par, q=sol.q[rows], t=sol.t[rows])
+        points = sol.points[rows]
         return _Drawing(points, system.picture or Picture(), [])
-    q = sol.q[rows][:, :BARS]
+    q = sol.motion[rows][:, :BARS]
     scale = np.abs(q).max(axis=0)
     q = q / np.where(scale > 0, scale, 1.0)
     k, gap = q.shape[1], 2.0 / max(1, q.shape[1])
@@ -94,14 +95,14 @@ def _figures(sol: Solution) -> list[dict[str, object]]:
     out, system = _Figures(sol), sol.system
     names = system.coordinates[:8]
     more = f", the first {len(names)} of {system.n}" if system.n > len(names) else ""
-    out.add(f"coordinates{more}", "value", [(_spelled(coordinate(sol, i)), sol.q[:, i]) for i in range(len(names))])
-    if system.kind != "dae":
+    out.add(f"coordinates{more}", "value", [(_spelled(coordinate(sol, i)), sol.motion[:, i]) for i in range(len(names))])
+    if sol.energies():
         _energies(sol, out)
     levels = [(level, np.abs(sol.residual(level))) for level in ("position", "velocity")]
     lines = [(level, residual.max(axis=1)) for level, residual in levels if residual.shape[1]]
     if lines:
         out.add_sizes("constraints", "largest residual", lines)
-    if system.kind in ("mechanical", "hamiltonian") and sol.lam.size and len(sol.t_lam) == len(sol.t) - 1:
+    if isinstance(system, Constrained) and sol.lam.size and len(sol.t_lam) == len(sol.t) - 1:
         shown = [(f"\u03bb{k + 1}", np.concatenate([sol.lam[:1, k], sol.lam[:, k]])) for k in range(min(8, sol.lam.shape[1]))]
         out.add("multipliers", "\u03bb", shown)
     if sol.u.shape[1]:
@@ -113,8 +114,7 @@ def _figures(sol: Solution) -> list[dict[str, object]]:
 def _energies(sol: Solution, out: _Figures) -> None:
     """Energy, and its error; or the ledger and the power balance if energy comes in or goes out."""
     unit = labelled(sol, "energy", "energy")
-    parts = [("kinetic", sol.kinetic), ("potential", sol.potential)] if sol.system.kind != "port-hamiltonian" else []
-    out.add("energy", unit, [*parts, ("total", sol.energy)])
+    out.add("energy", unit, list(sol.energies().items()))
     if not sol.driven:
         error = [("error", sol.energy - sol.energy[0])]
         out.add_sizes("error of the energy", labelled(sol, "|H \u2212 H(0)|", "energy"), error)
@@ -164,7 +164,7 @@ def _facts(sol: Solution) -> str:
 
     rows = [("system", repr(sol.system).strip("<>"))]
     rows += [("parameters", ", ".join(f"{k} = {short(v)}" for k, v in sol.parameters.items()))] if sol.parameters else []
-    rows.append(("start", f"q = {short(sol.q[0])}" + (f"; v = {short(sol.v[0])}" if sol.v.shape[1] else "")))
+    rows.append(("start", "; ".join(f"{name} = {short(values[0])}" for name, values in sol.parts.items())))
     rows.append(("method", f"{sol.method}: keeps {sol.method.keeps}" if sol.method.keeps else str(sol.method)))
     rows += [("from", sol.method.source)] if sol.method.source else []
     rows.append(("dalembert", __version__))
@@ -297,3 +297,7 @@ def _even(t: Array, count: int) -> NDArray[np.intp]:
     wanted = np.linspace(t[0], t[-1], count)
     right = np.clip(np.searchsorted(t, wanted), 1, len(t) - 1)
     return np.where(wanted - t[right - 1] < t[right] - wanted, right - 1, right)
+
+
+base.REPORT.set(report)
+base.ANIMATE.set(lambda sol, path, fps, seconds: animate(sol, path, fps=fps, seconds=seconds))

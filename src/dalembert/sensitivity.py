@@ -2,41 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
-from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
-from dalembert.engine import checks, driver, initial
+from dalembert.engine import driver
+from dalembert.engine.case import Case, check_call, make_grid, make_rule
+from dalembert.engine.driver import Array
 from dalembert.engine.linear import Linearization, chunks
-from dalembert.engine.machine import Memory
-from dalembert.errors import MethodError, UnknownKeyword, suggest
-from dalembert.methods.base import Method, find
-from dalembert.simulate import check_call, make_grid, make_rule, prepare, start
+from dalembert.engine.newton import Rule
+from dalembert.errors import MethodError, suggest, suggesting
+from dalembert.methods.base import Method
 from dalembert.solution import Solution
 from dalembert.systems.base import System
 from dalembert.systems.batch import batch
 from dalembert.systems.tracing import call, symbols
 
 
+@suggesting
 def sensitivity(
     system: System,
     method: str | Method,
     *,
     t_end: float,
     step: float,
-    q: Any = None,
-    v: Any = None,
-    p: Any = None,
+    q: ArrayLike | None = None,
+    v: ArrayLike | None = None,
+    p: ArrayLike | None = None,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    z: ArrayLike | None = None,
+    lam: ArrayLike | None = None,
     t0: float = 0.0,
-    u: Any = None,
-    parameters: Mapping[str, Any] | None = None,
+    u: object = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
     tolerance: float | None = None,
     max_iterations: int = 25,
+    progress: bool | None = None,
     compile: bool | str = "auto",
-    **unknown: Any,
 ) -> Sensitivity:
     """Run as `simulate` does, and be ready to differentiate the result.
 
@@ -44,18 +50,11 @@ def sensitivity(
     >>> run.jacobian("q", "l")                                # dq(t_end) / dl
     >>> run.gradient(lambda q: (q[0] - 0.5) ** 2)             # of a cost, by one sweep backwards
     """
-    if unknown:
-        raise UnknownKeyword.of("sensitivity", unknown, sensitivity)
     check_call(system, compile)
-    method = find(method)
     grid, rule = make_grid(t0, t_end, step, 1), make_rule(tolerance, max_iterations)
-    method.check(system)
-    par = system.pack(parameters)
-    q, second = initial.choose(system, q, v, p, par)
-    at = initial.arguments(system, q, second, grid.t0, par)
-    inputs = initial.inputs_of(system, u, grid.t0)
-    checks.check_start(system, {**at, "u": inputs(np.array([grid.t0]))[0]}, par, method)
-    return Sensitivity(system, method, grid, par, at, inputs, rule, compile)
+    given = {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z}
+    case = Case.of(system, method, given, t0=t0, u=u, parameters=parameters, lam=lam)
+    return Sensitivity(case, grid, rule, compile, progress)
 
 
 class Sensitivity:
@@ -65,30 +64,23 @@ class Sensitivity:
     taken in all directions, also off the constraints.
     """
 
-    def __init__(
-        self,
-        system: System,
-        method: Method,
-        grid: driver.Grid,
-        par: np.ndarray,
-        at: Mapping[str, Any],
-        inputs: driver.Inputs,
-        rule: Any,
-        compile: bool | str = "auto",
-    ) -> None:
-        engine = prepare(system, method)
+    def __init__(self, case: Case, grid: driver.Grid, rule: Rule, compile: bool | str, progress: bool | None) -> None:
+        engine, system = case.engine(), case.system
         program = self._program = engine.program
-        state = start(system, program, at, par, None, inputs)
-        memory = Memory.start(program, state, par, grid.t0, grid.h)
-        run = driver.integrate(engine, memory, grid, inputs, rule=rule, compile=compile, unknowns=True)
-        self.solution = Solution.of_run(system, method, par, run, state, program, inputs)
+        state = case.state(program)
+        memory = engine.start(state, case.par, grid.t0, grid.h)
+        run = driver.integrate(
+            engine, memory, grid, case.inputs, rule=rule, compile=compile, progress=progress, unknowns=True,
+            explain=lambda there, t, h: case.explain(program, there.state, t, h),
+        )  # fmt: skip
+        self.solution = Solution.of_run(case, run, state, program)
         if run.error is not None:
             run.error.solution = self.solution  # type: ignore[attr-defined]
             raise run.error
-        self.system, self._par, self._grid, self._inputs = system, par, grid, inputs
+        self.system, self._par, self._grid, self._inputs = system, case.par, grid, case.inputs
         self._states = np.vstack([state, run.records.state])
         self._unknowns = run.records.unknowns
-        key = ("linearization", method)
+        key = ("linearization", case.method)
         if key not in system._steps:
             system._steps[key] = Linearization(program)
         self._linear: Linearization = system._steps[key]
@@ -97,7 +89,7 @@ class Sensitivity:
     def _steps(self) -> int:
         return self._grid.steps
 
-    def _matrices(self, part: slice) -> tuple[np.ndarray, np.ndarray]:
+    def _matrices(self, part: slice) -> tuple[Array, Array]:
         numbers = np.arange(1, self._steps + 1)[part]
         begin = self._grid.nodes(numbers, 0.0)
         h = np.where((numbers == self._steps) & (self._grid.remainder > 0), self._grid.remainder, self._grid.h)
@@ -107,7 +99,7 @@ class Sensitivity:
         return self._linear.matrices(self._states[:-1][part], begin, h, u, self._par, self._unknowns[part])
 
     @cached_property
-    def _jacobians(self) -> tuple[np.ndarray, np.ndarray]:
+    def _jacobians(self) -> tuple[Array, Array]:
         """Derivatives of the final state by the initial state and by the parameters, forwards."""
         n = self._program.n_state
         S, P = np.eye(n), np.zeros((n, len(self._par)))
@@ -118,78 +110,76 @@ class Sensitivity:
         return S, P
 
     def _columns(self, name: str) -> tuple[str, slice, tuple[int, ...]]:
-        fields = self._program.fields
-        if name in ("q", self.system.momenta):
-            return "state", fields[name], (self.system.n,)
+        if name in self.system.state:
+            return "state", self._program.fields[name], (self.system.size_of(name),)
         offset = 0
         for key, value in self.system.parameters.items():
             if key == name:
                 return "par", slice(offset, offset + value.size), value.shape
             offset += value.size
-        known = ["q", self.system.momenta, *self.system.parameters]
-        name = str(name)
-        raise MethodError(f"there is nothing called {name!r} to differentiate by{suggest(name, known)}")
+        known = [*self.system.state, *self.system.parameters]
+        raise MethodError(f"there is nothing called {str(name)!r} to differentiate by{suggest(str(name), known)}")
 
-    def jacobian(self, of: str, wrt: str) -> np.ndarray:
-        """Derivative of the final `q` or `v` (`p`) with respect to initial values or a parameter."""
-        if of not in ("q", self.system.momenta):
-            raise MethodError(f"the final state has 'q' and {self.system.momenta!r}, not {of!r}")
+    def jacobian(self, of: str, wrt: str) -> Array:
+        """Derivative of a part of the final state with respect to initial values or a parameter."""
+        if of not in self.system.state:
+            names = " and ".join(repr(name) for name in self.system.state)
+            raise MethodError(f"the final state has {names}, not {of!r}")
         kind, part, shape = self._columns(wrt)
         matrix = self._jacobians[0 if kind == "state" else 1]
-        return matrix[self._program.fields[of], part].reshape(self.system.n, *shape)
+        return matrix[self._program.fields[of], part].reshape(self.system.size_of(of), *shape)
 
-    def gradient(self, terminal: Any = None, running: Any = None) -> dict[str, np.ndarray]:
+    def gradient(
+        self, terminal: Callable[..., object] | None = None, running: Callable[..., object] | None = None
+    ) -> dict[str, Array]:
         """Gradient of `terminal(q, v, t) + sum over steps of running(q, v, t)`, by one sweep backwards.
 
-        Costs are plain NumPy functions of the state after a step (`q`, and `v` or `p`), of `t` and of parameters. The result
-        has one entry for each of `q`, `v` (or `p`) and the parameters, and the cost itself as `"value"`.
+        Costs are plain NumPy functions of the state after a step by its names (`q`, `v`; `q`, `p`; `x`; `y`, `z`), of `t` and
+        of parameters. The result has one entry for each part of the state and each parameter, and the cost itself as
+        `"value"`.
         """
         if not self._steps:
             raise MethodError("a run of no steps has no gradient; let t_end be later than t0")
         if terminal is None and running is None:
             raise MethodError("give terminal=..., running=..., or both")
-        s, n = self.system, self._program.n_state
-        costs = [_Cost(s, role, f) for role, f in (("terminal", terminal), ("running", running)) if f is not None]
+        s, n, fields = self.system, self._program.n_state, self._program.fields
+        parts = [fields[name] for name in s.state]
         bar, par_bar, value = np.zeros(n), np.zeros(len(self._par)), 0.0
-        q, second = self._program.fields["q"], self._program.fields[s.momenta]
-        numbers = np.arange(1, self._steps + 1)
-        times = self._grid.times(numbers)
-        parts = {}
-        for cost in costs:
-            rows = self._states[1:] if cost.role == "running" else self._states[-1:]
-            when = times if cost.role == "running" else times[-1:]
-            total, dq, dv, dp = cost(rows[:, q], rows[:, second], when, self._par)
-            value += float(total.sum())
-            par_bar += dp.sum(axis=0)
-            parts[cost.role] = (dq, dv)
-        if "terminal" in parts:
-            bar[q] += parts["terminal"][0][-1]
-            bar[second] += parts["terminal"][1][-1]
+        times = self._grid.times(np.arange(1, self._steps + 1))
+        slopes = {"terminal": np.zeros((0, n)), "running": np.zeros((0, n))}
+        for role, cost in (("terminal", terminal), ("running", running)):
+            if cost is None:
+                continue
+            rows, when = (self._states[1:], times) if role == "running" else (self._states[-1:], times[-1:])
+            total, slopes[role], by_parameters = _cost(s, role, cost, rows, parts, when, self._par)
+            value += total
+            par_bar += by_parameters
+        bar += slopes["terminal"].sum(axis=0)
         for part in chunks(self._steps, backwards=True):
             A, B = self._matrices(part)
             for k in reversed(range(len(A))):
-                if "running" in parts:
-                    bar[q] += parts["running"][0][part.start + k]
-                    bar[second] += parts["running"][1][part.start + k]
+                if running is not None:
+                    bar += slopes["running"][part.start + k]
                 par_bar += B[k].T @ bar
                 bar = A[k].T @ bar
-        out = {"value": np.asarray(value), "q": bar[q], s.momenta: bar[second]}
+        out = {"value": np.asarray(value), **{name: bar[fields[name]] for name in s.state}}
         return out | s.unpack(par_bar)
 
 
-class _Cost:
-    """A user's cost function with its derivatives."""
-
-    def __init__(self, s: System, role: str, function: Any) -> None:
-        self.role = role
-        second = getattr(s, s.momenta)
-        arguments = {"q": symbols(s.q, (s.n,)), s.momenta: symbols(second, (s.n,)), "t": symbols(s.t, ())}
-        arguments |= s._parameter_symbols()
-        value = call(role, function, arguments, arguments)
-        if not value.is_scalar():
-            raise MethodError(f"{role} must return one number, got the shape {value.shape}")
-        outputs = [ca.densify(value), *(ca.densify(ca.jacobian(value, x)) for x in (s.q, second, s.par))]
-        self.function = ca.Function(role, [s.q, second, s.t, s.par], [ca.vec(x) for x in outputs])
-
-    def __call__(self, q: np.ndarray, v: np.ndarray, t: np.ndarray, par: np.ndarray) -> list[np.ndarray]:
-        return batch(self.function, [q, v, t[:, None], par], len(t))
+def _cost(
+    s: System, role: str, function: Callable[..., object], rows: Array, parts: list[slice], t: Array, par: Array
+) -> tuple[float, Array, Array]:
+    """A user's cost at states: its sum, its derivatives by each state, and the sum of those by the parameters."""
+    own = [getattr(s, name) for name in s.state]
+    arguments = {name: symbols(x, (x.numel(),)) for name, x in zip(s.state, own, strict=True)} | {"t": symbols(s.t, ())}
+    arguments |= s._parameter_symbols()
+    value = call(role, function, arguments, arguments)
+    if not value.is_scalar():
+        raise MethodError(f"{role} must return one number, got the shape {value.shape}")
+    outputs = [ca.vec(ca.densify(e)) for e in (value, *(ca.jacobian(value, x) for x in (*own, s.par)))]
+    f = ca.Function(role, [*own, s.t, s.par], outputs)
+    total, *slopes, by_parameters = batch(f, [*(rows[:, part] for part in parts), t[:, None], par], len(t))
+    out = np.zeros_like(rows)
+    for part, slope in zip(parts, slopes, strict=True):
+        out[:, part] = slope
+    return float(total.sum()), out, by_parameters.sum(axis=0)

@@ -11,15 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert import tables
+from dalembert.engine.case import check_call, whole
 from dalembert.engine.consistency import consistent
 from dalembert.engine.initial import number
 from dalembert.engine.progress import Bar
 from dalembert.errors import CompilerError, MethodError, suggesting
 from dalembert.hooks import Hook
 from dalembert.methods.base import Method, find
-from dalembert.simulate import check_call, simulate, whole
+from dalembert.simulate import simulate
 from dalembert.solution import Solution
 from dalembert.systems import System
+from dalembert.systems.constrained import Constrained
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -175,27 +177,26 @@ def convergence(
         for n in counts:
             runs.append(simulate(system, method, t_end=t_end, step=span / n, **quiet))
             bar.show(len(runs) + 2)
-    parts = {_first(system): "q", **({_second(system): "_second"} if _second(system) else {})}
     errors: dict[str, NDArray[np.float64]] = {}
     floor: dict[str, float] = {}
-    for shown, attribute in parts.items():
-        exact = getattr(truth, attribute)[-1]
+    for name in system.state:
+        exact = truth.parts[name][-1]
         if not exact.size:
             continue
-        errors[shown] = np.array([float(np.abs(getattr(run, attribute)[-1] - exact).max()) for run in runs])
+        errors[name] = np.array([float(np.abs(run.parts[name][-1] - exact).max()) for run in runs])
         round_off = 1e-15 * max(1.0, float(np.abs(exact).max()))
-        floor[shown] = max(float(np.abs(getattr(rough, attribute)[-1] - exact).max()), round_off)
-    if system.kind in ("mechanical", "hamiltonian") and system.m:
+        floor[name] = max(float(np.abs(rough.parts[name][-1] - exact).max()), round_off)
+    if isinstance(system, Constrained) and system.m:
         errors["lam"] = np.array([_multipliers(system, truth, run, options) for run in runs])
         floor["lam"] = max(floor.values()) * max(1.0, float(np.abs(truth.lam).max()))
     return Convergence(system.name, str(find(method)), str(find(name)), span / np.array(counts, dtype=float), errors, floor)
 
 
-def _multipliers(system: System, truth: Solution, run: Solution, options: Options) -> float:
+def _multipliers(system: Constrained, truth: Solution, run: Solution, options: Options) -> float:
     """The error of the last multipliers against those of the reference at the same time."""
     t = float(run.t_lam[-1])
     at = truth.at(t, how="step")
-    state = {"q": np.ravel(at.q), system.momenta: np.ravel(at.v if system.momenta == "v" else at.p)}
+    state = {name: np.ravel(at.named(name)) for name in system.state}
     exact = consistent(system, **state, t0=t, u=options.get("u"), parameters=options.get("parameters"))
     return float(np.abs(run.lam[-1] - exact["lam"]).max())
 
@@ -232,7 +233,7 @@ class Comparison:
         engines = ", ".join(dict.fromkeys(str(row["engine"]) for row in self.rows))
         said = [
             f"{sol.system.name}, t = {sol.t[0]:g} .. {sol.t[-1]:g}, step {sol.step:g}.",
-            f"Error at the end: of {_first(sol.system)}, against {self.reference} with a quarter of the step size.",
+            f"Error at the end: of {sol.system.state[0]}, against {self.reference} with a quarter of the step size.",
         ]
         if "power_balance" in self.rows[0]:
             said.append("Power balance: largest sum of its residuals since the start.")
@@ -281,7 +282,7 @@ def compare(
             seconds.append(again.stats["seconds"])
         row = measures(sol)
         row["order"] = "/".join(str(k) for k in dict.fromkeys(method.order_on(system)) if k)
-        row["error"] = float(np.abs(sol.q[-1] - truth.q[-1]).max())
+        row["error"] = float(np.abs(sol.motion[-1] - truth.motion[-1]).max())
         row["engine"] = str(sol.stats["engine"])
         row["us_per_step"] = min(seconds) / max(1, sol.stats["steps"]) * 1e6
         for which in kept:
@@ -306,7 +307,7 @@ def _compiled(system: System, method: Method, t_end: float, step: float, options
 
 def _momenta(sol: Solution) -> list[str]:
     """The momenta that a run keeps."""
-    if sol.system.kind not in ("mechanical", "hamiltonian") or sol.system.dimension not in (2, 3):
+    if not isinstance(sol.system, Constrained) or sol.system.dimension not in (2, 3):
         return []
     out = []
     for which in ("linear", "angular"):
@@ -320,9 +321,10 @@ def measures(sol: Solution) -> Row:
     """The numbers of a run: energy or power balance, constraints, steps and seconds."""
     data: Row = {"system": sol.system.name, "method": str(sol.method), "step": sol.step, "t_end": float(sol.t[-1])}
     data["steps"], data["seconds"] = sol.stats["steps"], sol.stats["seconds"]
-    if sol.system.kind != "dae":
-        parts = [sol.energy] if sol.system.kind == "port-hamiltonian" else [sol.energy, sol.kinetic]
-        data["energy_scale"] = max(float(np.abs(part).max()) for part in parts)
+    energies = sol.energies()
+    if energies:
+        sizes = [float(np.abs(energies[name]).max()) for name in ("total", "kinetic") if name in energies]
+        data["energy_scale"] = max(sizes)
         if sol.driven:  # the residuals of the balance add up to an error of the energy
             data["power_balance"] = float(np.abs(np.cumsum(sol.power_balance)).max(initial=0.0))
             data["supplied"], data["dissipated"] = float(sol.supplied.sum()), float(sol.dissipated.sum())

@@ -14,6 +14,7 @@ from dalembert.errors import MethodError, suggesting
 from dalembert.methods.base import Method
 from dalembert.simulate import simulate
 from dalembert.systems import System
+from dalembert.systems.constrained import Constrained
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def trend(t: ArrayLike, values: ArrayLike, blocks: int = 40) -> Trend:
 @suggesting(options=Options.__annotations__)
 def reversibility(system: System, method: str | Method, *, t_end: float, step: float, **options: Unpack[Options]) -> float:
     """The reversibility defect: run, reverse the velocities, run as long again; the relative distance to the start."""
-    if system.kind not in ("mechanical", "hamiltonian"):
+    if not isinstance(system, Constrained):
         raise MethodError(f"{system.name!r} has no velocities or momenta to reverse")
     there = simulate(system, method, t_end=t_end, step=step, **options)
     back = cast("Options", {key: value for key, value in options.items() if key not in VALUES})

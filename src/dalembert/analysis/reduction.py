@@ -11,6 +11,7 @@ from dalembert.engine.initial import inputs_of
 from dalembert.engine.ode import Rate
 from dalembert.errors import MethodError
 from dalembert.systems.base import System
+from dalembert.systems.constrained import Constrained
 
 
 def ode(
@@ -26,6 +27,6 @@ def ode(
     The constraints hold at acceleration level only: a numerical solution drifts away from those of position and velocity, unless
     `omega` stabilises them, `g'' + 2 xi omega g' + omega^2 g = 0`.
     """
-    if system.kind not in ("mechanical", "hamiltonian"):
+    if not isinstance(system, Constrained):
         raise MethodError(f"ode() treats mechanical and Hamiltonian systems; {system.name!r} is a {system.kind} system")
     return Rate(system, system.pack(parameters), inputs_of(system, u, 0.0), xi, omega)

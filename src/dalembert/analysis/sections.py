@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
-from dalembert.engine import checks, driver, initial
-from dalembert.engine.events import Event, Watch, hits_of
+from dalembert.engine import driver
+from dalembert.engine.case import Case, check_call, make_grid, make_rule, whole
+from dalembert.engine.driver import Array, Engine, Grid
+from dalembert.engine.events import Event, Hits, Watch
+from dalembert.engine.initial import number
 from dalembert.engine.machine import Memory
+from dalembert.engine.newton import Rule
 from dalembert.engine.progress import Bar
 from dalembert.engine.steps import Shortened
 from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError, suggesting
 from dalembert.hooks import Hook
-from dalembert.methods.base import find
-from dalembert.simulate import check_call, make_grid, make_rule, prepare, start, whole
+from dalembert.methods.base import Method
+from dalembert.systems.base import System
+from dalembert.systems.constrained import Constrained
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Quantity = tuple[str, int]  # `("q", 0)`: the first coordinate; `("v", 0)` and `("p", 0)`: its rate and momentum
-Where = Callable[[NDArray[np.float64]], NDArray[np.bool_]]  # of `q` with coordinates first: the points that are drawn
+Where = Callable[[Array], NDArray[np.bool_]]  # of `q` with coordinates first: the points that are drawn
 CHUNK = 2048
 PATIENCE = 200_000  # steps without a crossing after which a section counts as never crossed
 
@@ -33,11 +38,11 @@ PATIENCE = 200_000  # steps without a crossing after which a section counts as n
 class Section:
     """Points of a section: `t` has the shape (n,), `q`, `v` and `p` (n, dim); for several orbits one axis more in front."""
 
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    p: np.ndarray
-    energy: np.ndarray
+    t: Array
+    q: Array
+    v: Array
+    p: Array
+    energy: Array
     coordinates: tuple[str, ...] = ()
     stats: dict[str, Any] = field(default_factory=dict)
 
@@ -54,19 +59,19 @@ PLOT: Hook[[Section, Quantity, Quantity, Axes | None, Where | None], Axes] = Hoo
 
 @suggesting
 def poincare(
-    system: Any,
+    system: System,
     section: Callable[..., Any] | Event | int | float,
     n: int,
     *,
-    method: Any,
+    method: str | Method,
     step: float,
-    q: Any = None,
-    v: Any = None,
-    p: Any = None,
+    q: ArrayLike | None = None,
+    v: ArrayLike | None = None,
+    p: ArrayLike | None = None,
     direction: int = 1,
     t0: float = 0.0,
-    u: Any = None,
-    parameters: Any = None,
+    u: object = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
     tolerance: float | None = None,
     max_iterations: int = 25,
     compile: bool | str = "auto",
@@ -89,92 +94,92 @@ def poincare(
         Steps without a crossing after which the section counts as never crossed.
     """
     check_call(system, compile)
-    if system.kind == "dae":
-        raise MethodError("poincare treats mechanical and Hamiltonian systems")
-    n, method = whole("n", n), find(method)
-    method.check(system)
-    rule = make_rule(tolerance, max_iterations)
-    par = system.pack(parameters)
-    strobe: int | None = None
-    if isinstance(section, (int, np.integer)) and not isinstance(section, bool):
-        strobe = whole("section", section)
-    elif isinstance(section, (float, np.floating)):
-        period = initial.number("section", section)
-        if period <= 0:
-            raise MethodError(f"the period of a stroboscopic section must be positive, not {period:g}")
-        strobe = max(1, int(np.ceil(period / step * (1 - 1e-12))))
-        step = period / strobe
+    if not isinstance(system, Constrained):
+        raise MethodError(f"poincare treats mechanical and Hamiltonian systems, not a {system.kind} one")
+    n, rule = whole("n", n), make_rule(tolerance, max_iterations)
+    strobe, step = _strobe(section, number("step", step))
     grid = make_grid(t0, t0 + step, step, 1)
-    starts = _starts(system, q, v, p, par, t0)
-    inputs = initial.inputs_of(system, u, t0)
-    engine = prepare(system, method)
-    begun = time.perf_counter()
-    bar = Bar(progress, n * len(starts), "sections", "points")
-    orbits, steps = [], 0
+    cases = [Case.of(system, method, given, t0=t0, u=u, parameters=parameters) for given in _orbits({"q": q, "v": v, "p": p})]
+    begun, steps, orbits = time.perf_counter(), 0, list[Hits]()
+    bar = Bar(progress, n * len(cases), "sections", "points")
     try:
-        for k, (first, second) in enumerate(starts):
-            at = initial.arguments(system, first, second, t0, par)
-            checks.check_start(system, {**at, "u": inputs(np.array([t0]))[0]}, par, method)
-            state = start(system, engine.program, at, par, None, inputs)
-            memory = Memory.start(engine.program, state, par, t0, grid.h)
+        for k, case in enumerate(cases):
             if strobe is not None:
-                walk = driver.Grid(t0, t0 + n * strobe * step, step, strobe)
-                run = driver.integrate(engine, memory, walk, inputs, rule=rule, compile=compile, progress=False)
-                if run.error is not None:
-                    raise run.error
-                times, states = run.times(), run.records.state
-                steps += run.done
+                hits, taken = _stroboscopic(case, n, strobe, grid, rule, compile)
             else:
                 event = section if isinstance(section, Event) else Event(section, direction, name="section")  # type: ignore[arg-type]
-                times, states, taken = _crossings(
-                    system, engine, memory, grid, inputs, rule, compile, event, n, par, patience, bar, k
-                )
-                steps += taken
-            orbits.append(hits_of(system, par, times, *_parts(system, engine.program, states)))
+                hits, taken = _crossings(case, event, n, grid, rule, compile, patience, lambda m, k=k: bar.show(k * n + m))
+            steps += taken
+            orbits.append(hits)
             bar.show((k + 1) * n, time.perf_counter() - begun)
     except (DalembertError, Interrupted) as error:
-        error.section = _join(system, par, orbits, False) if orbits else None  # type: ignore[union-attr]
+        error.section = _join(system, cases[0].par, orbits, False) if orbits else None  # type: ignore[union-attr]
         raise
     finally:
         bar.close()
-    out = _join(system, par, orbits, np.ndim(q) < 2 and np.ndim(v) < 2 and np.ndim(p) < 2)
+    out = _join(system, cases[0].par, orbits, all(np.ndim(x) < 2 for x in (q, v, p) if x is not None))
     out.stats = {"steps": steps, "seconds": time.perf_counter() - begun}
     return out
 
 
-def _parts(system: Any, program: Any, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return states[:, program.fields["q"]], states[:, program.fields[system.momenta]]
+def _strobe(section: object, step: float) -> tuple[int | None, float]:
+    """For a stroboscopic section the number of steps between two points, and the step that fits."""
+    if isinstance(section, (int, np.integer)) and not isinstance(section, bool):
+        return whole("section", section), step
+    if isinstance(section, (float, np.floating)):
+        period = number("section", section)
+        if period <= 0:
+            raise MethodError(f"the period of a stroboscopic section must be positive, not {period:g}")
+        count = max(1, int(np.ceil(period / step * (1 - 1e-12))))
+        return count, period / count
+    return None, step
 
 
-def _starts(system: Any, q: Any, v: Any, p: Any, par: np.ndarray, t0: float) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Initial values of each orbit."""
-    given = {k: np.asarray(x, dtype=float) for k, x in (("q", q), ("v", v), ("p", p)) if x is not None}
+def _orbits(values: Mapping[str, ArrayLike | None]) -> list[dict[str, ArrayLike | None]]:
+    """The initial values of each orbit."""
+    given = {name: np.asarray(x, dtype=float) for name, x in values.items() if x is not None}
     counts = {len(x) for x in given.values() if x.ndim == 2}
     if len(counts) > 1:
         raise MethodError(f"q, v and p have different numbers of orbits: {sorted(counts)}")
     count = counts.pop() if counts else 1
-    out = []
-    for k in range(count):
-        one = {name: x[k] if x.ndim == 2 else x for name, x in given.items()}
-        out.append(initial.choose(system, one.get("q"), one.get("v"), one.get("p"), par, t0))
-    return out
+    return [{name: x[k] if x.ndim == 2 else x for name, x in given.items()} for k in range(count)]
+
+
+def _begin(case: Case, h: float) -> tuple[Engine, Memory]:
+    """The engine of a case, and its memory at the start."""
+    engine = case.engine()
+    return engine, engine.start(case.state(engine.program), case.par, case.t0, h)
+
+
+def _hits(case: Case, engine: Engine, times: Array, states: Array) -> Hits:
+    parts = {name: states[:, engine.program.fields[name]] for name in case.system.state}
+    return Hits(times, case.system.completed(parts, times, case.par))
+
+
+def _stroboscopic(case: Case, n: int, strobe: int, grid: Grid, rule: Rule, compile: bool | str) -> tuple[Hits, int]:
+    """Every so many steps."""
+    engine, memory = _begin(case, grid.h)
+    walk = Grid(grid.t0, grid.t0 + n * strobe * grid.h, grid.h, strobe)
+    run = driver.integrate(engine, memory, walk, case.inputs, rule=rule, compile=compile, progress=False)
+    if run.error is not None:
+        raise run.error
+    return _hits(case, engine, run.times(), run.records.state), run.done
 
 
 def _crossings(
-    system: Any, engine: Any, memory: Memory, grid: Any, inputs: Any, rule: Any, compile: Any, event: Event, n: int,
-    par: np.ndarray, patience: int, bar: Any, orbit: int,
-) -> tuple[np.ndarray, np.ndarray, int]:  # fmt: skip
+    case: Case, event: Event, n: int, grid: Grid, rule: Rule, compile: bool | str, patience: int, show: Callable[[int], None]
+) -> tuple[Hits, int]:
     """March in chunks until `n` crossings are found."""
+    engine, memory = _begin(case, grid.h)
     h, done, last_hit = grid.h, 0, 0
     runner = engine.runner(compile, 40 * n)
-    watch = Watch(system, engine.program.fields, [event], par)
-    watch.begin(grid.t0, memory.state, Shortened(engine, runner, inputs, rule, par))
+    watch = Watch(case.system, engine.program.fields, [event], case.par)
+    watch.begin(grid.t0, memory.state, Shortened(engine, runner, case.inputs, rule, case.par))
     seen = [np.inf, -np.inf]
-    begun = time.perf_counter()
     while len(watch.hits[0]) < n:
-        walk = driver.Grid(grid.t0 + done * h, grid.t0 + (done + CHUNK) * h, h)
+        walk = Grid(grid.t0 + done * h, grid.t0 + (done + CHUNK) * h, h)
         before = memory.state.copy()
-        run = driver.integrate(engine, memory, walk, inputs, rule=rule, compile=compile, progress=False)
+        run = driver.integrate(engine, memory, walk, case.inputs, rule=rule, compile=compile, progress=False)
         times = walk.t0 + h * np.arange(run.rows + 1)
         states = np.vstack([before, run.records.state[: run.rows]])
         found = len(watch.hits[0])
@@ -192,21 +197,14 @@ def _crossings(
                 f"the section was crossed {way} {len(watch.hits[0])} times of {n}, and not once in the last {done - last_hit} "
                 f"steps (t = {grid.t0 + done * h:g}); its function lay between {seen[0]:.4g} and {seen[1]:.4g}"
             )
-        bar.show(orbit * n + len(watch.hits[0]), time.perf_counter() - begun)
+        show(len(watch.hits[0]))
     hits = watch.hits[0][:n]
-    return np.array([t for t, _ in hits]), np.array([state for _, state in hits]), done
+    return _hits(case, engine, np.array([t for t, _ in hits]), np.array([state for _, state in hits])), done
 
 
-def _join(system: Any, par: np.ndarray, orbits: list[Any], single: bool) -> Section:
-    parts = []
-    for name in ("t", "q", "v", "p"):
-        parts.append(np.array([getattr(o, name) for o in orbits]))
-    second = parts[2] if system.momenta == "v" else parts[3]
-    energy = np.array(
-        [
-            system.numeric("energy", par, q=q, t=t, **{system.momenta: s})[:, 0]
-            for t, q, s in zip(parts[0], parts[1], second, strict=True)
-        ]
-    )
-    t, q, v, p, energy = (a[0] if single else a for a in [*parts, energy])
-    return Section(t, q, v, p, energy, system.coordinates)
+def _join(system: Constrained, par: Array, orbits: list[Hits], single: bool) -> Section:
+    names = system.state
+    energy = [system.numeric("energy", par, t=o.t, **{name: o.named(name) for name in names})[:, 0] for o in orbits]
+    parts = [[getattr(o, name) for o in orbits] for name in ("t", "q", "v", "p")]
+    t, q, v, p, total = (np.array(a)[0] if single else np.array(a) for a in (*parts, energy))
+    return Section(t, q, v, p, total, system.coordinates)

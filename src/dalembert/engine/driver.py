@@ -6,9 +6,6 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-import numpy as np
-
-from dalembert.engine import checks, initial
 from dalembert.engine.adaptive import Adaptive
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
@@ -17,9 +14,8 @@ from dalembert.engine.run import Array, Grid, Layout, Run, Stretch
 from dalembert.engine.runners import Engine, Inputs, Ways, step_inputs
 from dalembert.engine.steps import Equal, Explain, March, Shortened, Stepper
 from dalembert.errors import DalembertError, Interrupted
-from dalembert.systems.base import System
 
-__all__ = ["Array", "Engine", "Grid", "Inputs", "Layout", "Run", "Ways", "explain", "integrate", "step_inputs"]
+__all__ = ["Array", "Engine", "Grid", "Inputs", "Layout", "Run", "Ways", "integrate", "step_inputs"]
 
 
 class Keeper(Protocol):
@@ -116,24 +112,3 @@ def _loop(stepper: Stepper, run: Run, memory: Memory, bar: Bar, checkpoint: Keep
             run.notes = stepper.notes()
             checkpoint.write(run, memory)
     run.end()
-
-
-def explain(
-    system: System, fields: dict[str, slice], inputs: Inputs, memory: Memory, t: float, h: float
-) -> DalembertError | None:
-    """Why a step failed: model functions not finite, or constraints dependent, where it began or where it was heading."""
-    q, second = memory.state[fields["q"]], memory.state[fields[system.momenta]]
-    try:
-        if system.kind == "port-hamiltonian":
-            system.explain(q, t, memory.par, inputs(np.array([t]))[0])  # type: ignore[attr-defined]
-            return None
-        here = initial.arguments(system, q, second, t, memory.par)
-        ahead = {**here, "q": q + h * here["v"], "t": t + h}
-        for at in (here, ahead):
-            u = inputs(np.array([at["t"]]))[0]
-            checks.check_functions(system, {**at, "u": u}, memory.par)
-            if system.m:
-                checks.check_rank(initial.jacobian(system, at, memory.par), f"at t = {at['t']:g}")
-    except DalembertError as error:
-        return error
-    return None

@@ -11,6 +11,7 @@ import numpy as np
 from dalembert.engine.machine import Records
 from dalembert.engine.run import Array, Stretch
 from dalembert.errors import DalembertError, MethodError, ModelError
+from dalembert.named import Named
 from dalembert.systems.base import System, scalar
 from dalembert.systems.batch import batch, dense
 
@@ -22,7 +23,7 @@ EPS = float(np.finfo(float).eps)
 
 @dataclass(frozen=True)
 class Event:
-    """A function of `q`, `v`, `p`, `t` and parameters whose zeros are looked for.
+    """A function of `q`, `v`, `p` (or `x`; or `y`, `z`), `t` and parameters whose zeros are looked for.
 
     `direction` is +1 for crossings from below, -1 from above, 0 for both. A terminal event ends the run there.
     """
@@ -40,13 +41,11 @@ class Event:
 
 
 @dataclass(frozen=True)
-class Hits:
-    """The crossings of one event: times, and the motion there."""
+class Hits(Named):
+    """The crossings of one event: times, and the motion there by the names of its parts."""
 
     t: Array
-    q: Array
-    v: Array
-    p: Array
+    values: Mapping[str, Array]
 
     def __len__(self) -> int:
         return len(self.t)
@@ -80,7 +79,7 @@ class Watch:
 
     def __init__(self, system: System, fields: Mapping[str, slice], events: list[Event], par: Array) -> None:
         self.system, self.events, self.par = system, events, par
-        self._q, self._second = fields["q"], fields[system.momenta]
+        self._fields = {name: fields[name] for name in system.state}
         self.hits: list[list[Hit]] = [[] for _ in events]
         self.stop: Hit | None = None
         self.fault: DalembertError | None = None  # why the search cannot go on
@@ -97,17 +96,11 @@ class Watch:
         s = self.system
         values = []
         for event in self.events:
-            value = scalar(event.name, s._trace(event.name, event.function, ("q", "v", "p", "x", "y", "z", "t")))
-            if s.kind not in ("dae", "port-hamiltonian"):
-                if s.momenta == "v":
-                    value = ca.substitute(value, s.p, s.expression("mass") @ s.v)
-                else:
-                    value = ca.substitute(value, s.v, s.role("velocity"))
-            if not ca.depends_on(value, ca.vertcat(s.q, s.v, s.p, s.t)):
+            value = s.of_state(scalar(event.name, s._trace(event.name, event.function, (*s.variables, "t"))))
+            if not ca.depends_on(value, ca.vertcat(*(getattr(s, name) for name in s.state), s.t)):
                 raise ModelError(f"{event.name} does not depend on the motion: it cannot be crossed")
             values.append(value)
-        second = getattr(s, s.momenta)
-        return ca.Function("events", [s.q, second, s.t, s.par], [ca.densify(ca.vertcat(*values))])
+        return ca.Function("events", [*(getattr(s, name) for name in s.state), s.t, s.par], [ca.densify(ca.vertcat(*values))])
 
     def spec(self) -> list[object]:
         """Names, options and functions as text, to tell one run from another."""
@@ -115,7 +108,8 @@ class Watch:
 
     def values(self, states: Array, times: Array) -> Array:
         """The functions of all events at states, one row each."""
-        rows = batch(self._function, [states[:, self._q], states[:, self._second], times[:, None], self.par], len(states))[0]
+        parts = [states[:, part] for part in self._fields.values()]
+        rows = batch(self._function, [*parts, times[:, None], self.par], len(states))[0]
         return np.asarray(dense(rows, self._function.sparsity_out(0))[:, :, 0])
 
     def begin(self, t: float, state: Array, inside: Inside) -> None:
@@ -169,7 +163,7 @@ class Watch:
         return self._inside(t, state, h)
 
     def _value(self, k: int, state: Array, t: float) -> float:
-        return float(self._function(state[self._q], state[self._second], t, self.par)[k])
+        return float(self._function(*(state[part] for part in self._fields.values()), t, self.par)[k])
 
     def _refine(self, k: int, t: float, h: float, begin: Array, g0: float, g1: float, end: Array) -> Hit:
         """The crossing inside a step: regula falsi with the Illinois rule, until the bracket is round-off."""
@@ -199,7 +193,8 @@ class Watch:
         for event, hits in zip(self.events, self.hits, strict=True):
             t = np.array([t for t, _ in hits])
             states = np.array([state for _, state in hits]).reshape(len(hits), len(self._state))
-            out[event.name] = hits_of(self.system, self.par, t, states[:, self._q], states[:, self._second])
+            parts = {name: states[:, part] for name, part in self._fields.items()}
+            out[event.name] = Hits(t, self.system.completed(parts, t, self.par))
         return out
 
     def dump(self) -> list[list[list[object]]]:
@@ -209,12 +204,3 @@ class Watch:
     def restore(self, hits: list[list[tuple[float, list[float]]]]) -> None:
         """Begin with the crossings of an earlier part of the same run."""
         self.hits = [[(t, np.array(state)) for t, state in found] for found in hits]
-
-
-def hits_of(system: System, par: Array, t: Array, q: Array, second: Array) -> Hits:
-    """Crossings with velocities and momenta both."""
-    if system.kind in ("dae", "port-hamiltonian") or not len(t):
-        return Hits(t, q, second, second)
-    if system.momenta == "v":
-        return Hits(t, q, second, system.numeric("momentum", par, q=q, v=second))
-    return Hits(t, q, system.numeric("velocity", par, q=q, p=second, t=t), second)

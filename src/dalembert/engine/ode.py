@@ -6,20 +6,20 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine import elimination
-from dalembert.engine.consistency import accelerations
+from dalembert.engine.kinds.mechanics import accelerations
 from dalembert.engine.machine import bind
 from dalembert.engine.run import Array
 from dalembert.engine.runners import Inputs
 from dalembert.errors import ModelError
-from dalembert.systems.base import System
+from dalembert.systems.constrained import Constrained
 
 
-def right_side(s: System, xi: float = 0.0, omega: float = 0.0) -> ca.Function:
+def right_side(s: Constrained, xi: float = 0.0, omega: float = 0.0) -> ca.Function:
     """`(q', v')` (or `(q', p')`) as a function of `q`, `v` (or `p`), `t`, `u` and the parameters.
 
     `M v' + G^T lam = F`, `G v' = d`, with `g'' + 2 xi omega g' + omega^2 g = 0` in place of `g'' = 0` where `omega` is not zero.
     """
-    A, F, C, d = accelerations(s)(s.q, s.v, s.p, s.t, s.u, s.par)
+    A, F, C, d = accelerations(s)(*s.symbols())
     velocity = s.v if s.momenta == "v" else s.role("velocity")
     if omega and s.m:
         back = 2 * xi * omega * (s.role("jacobian") @ velocity + s.role("rate"))
@@ -39,7 +39,7 @@ def right_side(s: System, xi: float = 0.0, omega: float = 0.0) -> ca.Function:
 class Rate:
     """`f(t, y)` with `y = (q, v)` (or `(q, p)`), in numbers."""
 
-    def __init__(self, system: System, par: Array, inputs: Inputs, xi: float = 0.0, omega: float = 0.0) -> None:
+    def __init__(self, system: Constrained, par: Array, inputs: Inputs, xi: float = 0.0, omega: float = 0.0) -> None:
         s = system
         self._n, self._inputs = s.n, inputs
         self._q, self._second, self._t, self._u = np.zeros(s.n), np.zeros(s.nv), np.zeros(1), np.zeros(s.nu)

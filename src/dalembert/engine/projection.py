@@ -6,10 +6,11 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from dalembert.engine import newton
 from dalembert.engine.machine import bind
 from dalembert.engine.run import Array
 from dalembert.errors import ConvergenceError, SingularConstraints
-from dalembert.systems.base import System
+from dalembert.systems.constrained import Constrained
 
 Indices = NDArray[np.int64]
 
@@ -17,7 +18,7 @@ Indices = NDArray[np.int64]
 class Levels:
     """Constraints and mass matrix at a state, evaluated without overhead."""
 
-    def __init__(self, s: System, par: Array) -> None:
+    def __init__(self, s: Constrained, par: Array) -> None:
         n, nv, m, mh = s.n, s.nv, s.m, s.mh
         self.q, self.t, self.g, self.rate = np.zeros(n), np.zeros(1), np.zeros(mh), np.zeros(m)
         # CasADi writes by columns
@@ -49,20 +50,19 @@ class Levels:
 def project(levels: Levels, q: Array, v: Array, t: float, weight: str = "mass", velocity: bool = True) -> tuple[Array, Array]:
     """The nearest position and velocity on the constraints."""
 
-    def inverse() -> Array:
-        return np.asarray(np.linalg.inv(levels.mass) if weight == "mass" else np.eye(len(levels.mass)), dtype=np.float64)
+    def inverse(x: Array) -> Array:
+        mass = levels.at(x, t).mass
+        return np.asarray(np.linalg.inv(mass) if weight == "mass" else np.eye(len(mass)), dtype=np.float64)
 
-    size = np.inf
-    for _ in range(30 if len(levels.g) else 0):
-        G, W = levels.at(q, t).normal, inverse()
-        change = W @ G.T @ np.linalg.solve(G @ W @ G.T, levels.g)
-        q = q - change
-        previous, size = size, float(np.abs(change).max())
-        if size <= 4e-16 * max(1.0, float(np.abs(q).max())) or (size < 1e-12 and size >= 0.5 * previous):
-            break
+    def residual(x: Array) -> tuple[Array, Array]:
+        levels.at(x, t)
+        return levels.g.copy(), levels.normal.copy()
+
+    if len(levels.g):
+        q = newton.solve(residual, q, change=newton.projection(inverse), scale=1e-3, what="the position constraints", t=t)
     if velocity:
         K = levels.at(q, t).jacobian
-        W = inverse()
+        W = inverse(q)
         for _ in range(2):  # the second pass takes what rounding left
             v = v - W @ K.T @ np.linalg.solve(K @ W @ K.T, K @ v + levels.rate)
     return q, v
@@ -73,18 +73,18 @@ def whole(levels: Levels, dependent: Indices, free: Indices, x: Array, t: float,
     n = len(levels.q)
     q = near[:n].copy()
     q[free] = x[: len(free)]
-    size = np.inf
-    for _ in range(40):
-        G = levels.at(q, t).jacobian
-        change = np.linalg.solve(G[:, dependent], levels.g)
-        q[dependent] -= change
-        previous, size = size, float(np.abs(change).max(initial=0.0))
-        if size <= 4e-16 * max(1.0, float(np.abs(q).max())) or (size < 1e-12 and size >= 0.5 * previous):
-            break
-    else:
+
+    def residual(x: Array) -> tuple[Array, Array]:
+        q[dependent] = x
+        levels.at(q, t)
+        return levels.g.copy(), levels.jacobian[:, dependent].copy()
+
+    try:
+        q[dependent] = newton.solve(residual, q[dependent], scale=1e-3, what="the dependent coordinates", t=t)
+    except ConvergenceError as error:
         raise ConvergenceError(
-            f"the dependent coordinates could not be found at t = {t:g}; use a smaller step", t=t, step=h, residual=size
-        )
+            f"the dependent coordinates could not be found at t = {t:g}; use a smaller step", t=t, step=h, residual=error.residual
+        ) from error
     v = np.zeros(n)
     v[free] = x[len(free) :]
     G = levels.at(q, t).jacobian

@@ -20,7 +20,7 @@ from dalembert.engine.runners import NONE, Inputs, Runner
 from dalembert.errors import ConvergenceError
 from dalembert.methods.reduced import Partition, Project, Reduction
 from dalembert.methods.tableaus import Tableau
-from dalembert.systems.base import System
+from dalembert.systems.constrained import Constrained
 
 Function = Callable[[float, Array], Array]
 Map = Callable[[float, float, Array, Array], Array]  # (begin, end, y, what is carried along) -> y at the end
@@ -137,7 +137,7 @@ class Steps:
         return Outcome(steps, 0)
 
 
-def projected(system: System, par: Array, f: Function, how: Reduction, to: Project, t0: float, y0: Array) -> Map:
+def projected(system: Constrained, par: Array, f: Function, how: Reduction, to: Project, t0: float, y0: Array) -> Map:
     """Integrate, then project positions, then velocities, and scale these to the energy of the start if that is wished."""
     n, levels = system.n, Levels(system, par)
     start = float(system.numeric("energy", par, q=y0[:n], v=y0[n:], t=t0)[0, 0])
@@ -154,7 +154,7 @@ def projected(system: System, par: Array, f: Function, how: Reduction, to: Proje
     return step
 
 
-def partitioned(system: System, par: Array, f: Function, how: Reduction, degraded: float, h: float) -> Map:
+def partitioned(system: Constrained, par: Array, f: Function, how: Reduction, degraded: float, h: float) -> Map:
     """Integrate independent coordinates. The choice is carried along: its quality (zero before the first), the dependent ones."""
     n, levels = system.n, Levels(system, par)
 
@@ -211,7 +211,7 @@ class Integrators:
 
     def __init__(
         self,
-        system: System,
+        system: Constrained,
         how: Reduction,
         par: Array,
         inputs: Inputs,

@@ -44,7 +44,7 @@ class _Frame:
         self.s, self.F = s, bases(s)
         F = self.F
         self.U1, self.U2, self.V1, self.V2 = F.U1, F.U2, F.V1, F.V2
-        self.n, self.r, self.h, self.t, self.x0 = s.n, F.rank, SX.sym("h"), s.t, s.q
+        self.n, self.r, self.h, self.t, self.x0 = s.n, F.rank, SX.sym("h"), s.t, s.x
         self.u = SX.sym("u", s.nu, 1)
         self.rule = rule
 
@@ -57,7 +57,7 @@ class _Frame:
         """The discrete gradient of `H1` and its rate of time."""
         s = self.s
         xi = SX.sym("xi", self.r)
-        H = ca.substitute(s.expression("hamiltonian"), s.q, ca.densify(self.V1 @ xi))
+        H = ca.substitute(s.expression("hamiltonian"), s.x, ca.densify(self.V1 @ xi))
         x0 = self.V1.T @ self.x0
         ends = Ends(x0, x0 + self.h * alpha, self.t, self.t + self.h, change=self.h * alpha)
         gradient, rate = pullback(Field(H, xi, s.t, (s.par,)), ends, SX(1.0))
@@ -70,9 +70,9 @@ class _Frame:
             return None
         states = s._constraint[0]
         q = SX.sym("q", len(states))
-        full = SX(s.q)
+        full = SX(s.x)
         full[states] = q
-        g = ca.substitute(s.expression("constraint"), s.q, full)
+        g = ca.substitute(s.expression("constraint"), s.x, full)
         q0 = self.x0[states]
         ends = Ends(q0, q0 + self.h * X[states], self.t, self.t + self.h, change=self.h * X[states])
         return ca.horzcat(*(pullback(Field(g[i], q, s.t, (s.par,)), ends, SX(1.0))[0] for i in range(g.numel()))).T
@@ -81,11 +81,11 @@ class _Frame:
         """`E X + r - (J - R) z - (B - P) u`, the output, the whole input, and the power dissipated."""
         s = self.s
         x, t = self.place(X)
-        E, R, B, P, S, N = (s.expression(k, q=x, t=t) for k in ("E", "R", "B", "P", "S", "N"))
-        u = s.expression("law", q=x, t=t, u=self.u) if s.has("law") else self.u
-        residual = E @ X - (s.structure(q=x, t=t, jacobian=jacobian) - R) @ z - (B - P) @ u
+        E, R, B, P, S, N = (s.expression(k, x=x, t=t) for k in ("E", "R", "B", "P", "S", "N"))
+        u = s.expression("law", x=x, t=t, u=self.u) if s.has("law") else self.u
+        residual = E @ X - (s.structure(x=x, t=t, jacobian=jacobian) - R) @ z - (B - P) @ u
         if s.has("r"):
-            own = s.expression("r", q=x, t=t)
+            own = s.expression("r", x=x, t=t)
             residual += own + z * ((rate - ca.dot(z, own)) / (ca.sumsqr(z) + 1e-300))
         y = (B + P).T @ z + (S - N) @ u
         dissipated = ca.dot(z, R @ z) + 2 * ca.dot(z, P @ u) + ca.dot(u, S @ u)
@@ -102,7 +102,7 @@ class _Frame:
         s, h = self.s, self.h
         return Step(
             t=self.t, h=h, u=self.u, par=s.par,
-            state={"q": self.x0, "v": s.v}, solves=(solve,), next={"q": self.x0 + h * X, "v": s.v},
+            state={"x": self.x0}, solves=(solve,), next={"x": self.x0 + h * X},
             lam=ca.vertcat(y, u, z), node=0.5,
             work={"supplied": h * ca.dot(y, u), "dissipated": h * dissipated},
         )  # fmt: skip
@@ -112,7 +112,7 @@ def _index_one(s: Any, F: Bases) -> bool:
     """Whether the algebraic equations can be solved for the algebraic states."""
     if F.rank == s.n:
         return True
-    block = ca.Function("b", [s.q, s.t, s.u, s.par], [F.U2.T @ ca.jacobian(s.role("right"), s.q) @ F.V2])
+    block = ca.Function("b", [s.x, s.t, s.u, s.par], [F.U2.T @ ca.jacobian(s.role("right"), s.x) @ F.V2])
     for x, t in s.samples():
         value = np.asarray(block(x, t, np.zeros(s.nu), s.pack()).full())
         if np.isfinite(value).all() and np.linalg.cond(value) > 1e10:
@@ -179,7 +179,7 @@ class DiscreteGradient(_Balanced):
         s, r, m = system, f.r, system.n - f.r
         C = f.U1.T @ s.expression("E") @ f.V1
         # z1 = C^-T D H1 is explicit where C is a constant diagonal, and unknown else
-        simple = C.sparsity().is_diag() and not ca.depends_on(C, ca.vertcat(s.q, s.t))
+        simple = C.sparsity().is_diag() and not ca.depends_on(C, ca.vertcat(s.x, s.t))
         x, last, before = memory(2 * r + m if not simple else s.n)
         parts = split(x, r, 0 if simple else r, m)
         alpha, beta = parts[0], parts[2]
@@ -188,10 +188,10 @@ class DiscreteGradient(_Balanced):
         DH, rate, _ = f.discrete(X, alpha, pullback)
         z1 = DH / ca.densify(ca.diag(C)) if simple else parts[1]
         place, when = f.place(X, self._z2_rule(s, f.F))
-        z = f.U1 @ z1 + f.U2 @ (f.U2.T @ s.expression("z", q=place, t=when))
+        z = f.U1 @ z1 + f.U2 @ (f.U2.T @ s.expression("z", x=place, t=when))
         residual, y, u, dissipated = f.equations(X, z, rate, f.jacobian(X, pullback))
         own, when = f.place(X)
-        core = f.U1.T @ s.expression("E", q=own, t=when) @ f.V1
+        core = f.U1.T @ s.expression("E", x=own, t=when) @ f.V1
         rows = [f.U1.T @ residual, *([] if simple else [core.T @ z1 - DH]), f.U2.T @ residual]
         speed, size = f.sizes()
         start = ca.vertcat(SX(r, 1), *([] if simple else [f.U1.T @ s.expression("z")]), SX(m, 1))
@@ -241,8 +241,8 @@ class DiracDissipative(_Balanced):
             place, when = f.place(X, self._z2_rule(s, f.F))
         residual, y, u, dissipated = f.equations(X, z, rate, f.jacobian(X, pullback))
         own, own_time = f.place(X)
-        core = f.U1.T @ s.expression("E", q=own, t=own_time) @ f.V1
-        completion = f2 - f.U2.T @ s.expression("z", q=place, t=when)
+        core = f.U1.T @ s.expression("E", x=own, t=own_time) @ f.V1
+        completion = f2 - f.U2.T @ s.expression("z", x=place, t=when)
         rows = [f.U1.T @ residual, core.T @ f1 - DH, completion, f.U2.T @ residual]
         speed, size = f.sizes()
         scale = ca.vertcat(scales.constant(speed, r), scales.constant(size, n))
@@ -286,25 +286,25 @@ class GradientPair(_Balanced):
             return DiscreteGradient(self.gradient, self.at, self.z2).step(system)
         s, h, t, n = system, SX.sym("h"), system.t, system.n
         X, last, before = memory(n)
-        x1 = s.q + h * X
-        extra = {"x0": symbols(s.q, (n,)), "x1": symbols(x1, (n,)), "t": symbols(t, ()), "h": symbols(h, ())}
+        x1 = s.x + h * X
+        extra = {"x0": symbols(s.x, (n,)), "x1": symbols(x1, (n,)), "t": symbols(t, ()), "h": symbols(h, ())}
         z = column("z", s._trace("z", self.z, ("x0", "x1", "t", "h"), extra), n)
-        middle, when = s.q + h / 2 * X, t + h / 2
-        E = s.expression("E", q=middle, t=when)
+        middle, when = s.x + h / 2 * X, t + h / 2
+        E = s.expression("E", x=middle, t=when)
         if self.E is not None:
             E = s._matrix("E", s._trace("E", self.E, ("x0", "x1", "t", "h"), extra), (n, n))
         self._check_pair(s, E, z, X, h)
         u = SX.sym("u", s.nu, 1)
-        whole = s.expression("law", q=middle, t=when, u=u) if s.has("law") else u
-        R, B, P, S, N = (s.expression(k, q=middle, t=when) for k in ("R", "B", "P", "S", "N"))
-        residual = E @ X - (s.structure(q=middle, t=when) - R) @ z - (B - P) @ whole
+        whole = s.expression("law", x=middle, t=when, u=u) if s.has("law") else u
+        R, B, P, S, N = (s.expression(k, x=middle, t=when) for k in ("R", "B", "P", "S", "N"))
+        residual = E @ X - (s.structure(x=middle, t=when) - R) @ z - (B - P) @ whole
         y = (B + P).T @ z + (S - N) @ whole
-        size = scales.typical(s.role("right", u=u)) + 1e-3 * scales.typical(s.q) + 1e-300
+        size = scales.typical(s.role("right", u=u)) + 1e-3 * scales.typical(s.x) + 1e-300
         solve = Solve(X, ca.densify(residual), 2 * last - before, scales.constant(size, n), last, before, (0,) * n)
         dissipated = ca.dot(z, R @ z) + 2 * ca.dot(z, P @ whole) + ca.dot(whole, S @ whole)
         return Step(
             t=t, h=h, u=u, par=s.par,
-            state={"q": s.q, "v": s.v}, solves=(solve,), next={"q": x1, "v": s.v},
+            state={"x": s.x}, solves=(solve,), next={"x": x1},
             lam=ca.vertcat(y, whole, z), node=0.5,
             work={"supplied": h * ca.dot(y, whole), "dissipated": h * dissipated},
         )  # fmt: skip
@@ -313,8 +313,8 @@ class GradientPair(_Balanced):
     def _check_pair(s: Any, E: Any, z: Any, X: Any, h: Any) -> None:
         """Directionality at a few points: refuse what is not a discrete gradient pair."""
         H = s.expression("hamiltonian")
-        change = ca.substitute(H, s.q, s.q + h * X) - H
-        f = ca.Function("pair", [s.q, X, h, s.t, s.par], [h * ca.dot(z, E @ X), change])
+        change = ca.substitute(H, s.x, s.x + h * X) - H
+        f = ca.Function("pair", [s.x, X, h, s.t, s.par], [h * ca.dot(z, E @ X), change])
         rng = np.random.default_rng(2)
         for x, t in s.samples():
             have, want = (float(v) for v in f(x, rng.normal(size=s.n), 0.1, t, s.pack()))

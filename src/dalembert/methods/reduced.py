@@ -18,7 +18,7 @@ from dalembert.errors import MethodError
 from dalembert.methods.base import Method, register
 from dalembert.methods.explicit import TABLEAUS
 from dalembert.methods.tableaus import Tableau
-from dalembert.systems.base import System
+from dalembert.systems.needs import Need
 
 SCIPY = ("RK45", "DOP853", "Radau", "BDF", "LSODA", "RK23")
 
@@ -61,12 +61,15 @@ class Reduced(Method):
     symmetric: ClassVar[bool] = False
     exact_levels: ClassVar[tuple[str, ...]] = ()
     index: ClassVar[int] = 3
-    nonholonomic: ClassVar[bool] = True
     order: ClassVar[tuple[int, int, int]] = (0, 0, 0)  # that of the integrator and its tolerances
 
     integrator: str
     rtol: float
     atol: float
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return frozenset({Need.VELOCITIES, Need.MASS})
 
     def __post_init__(self) -> None:
         if self.integrator not in (*SCIPY, *TABLEAUS):
@@ -183,10 +186,9 @@ class Projection(Reduced):
         if self.weight not in ("mass", "orthogonal"):
             raise MethodError(f"weight must be 'mass' or 'orthogonal', not {self.weight!r}")
 
-    def check(self, system: System) -> None:
-        super().check(system)
-        if self.energy and (system.has("force") or system.nu or system.has("dissipation") or system.moving):
-            raise MethodError("the energy is not an invariant of this system: project without energy=True")
+    @property
+    def needs(self) -> frozenset[Need]:
+        return super().needs | ({Need.UNFORCED} if self.energy else set())
 
     def reduction(self, h: float) -> Reduction:
         return self._reduction(correction=Project(self.weight, self.velocity, self.energy))
@@ -206,7 +208,10 @@ class CoordinatePartition(Reduced):
     keeps: ClassVar[str] = "position and velocity constraints"
     source: ClassVar[str] = "Wehage, Haug 1982; Bertolazzi, Cocetti, Stocco, sec. 4.4"
     exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")
-    nonholonomic: ClassVar[bool] = False
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return super().needs | {Need.HOLONOMIC}
 
     def reduction(self, h: float) -> Reduction:
         return self._reduction(correction=Partition(self.degraded))

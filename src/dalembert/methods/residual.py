@@ -194,11 +194,13 @@ class _Stages:
         return out | self._constraints()
 
     def _size(self, name: str, n: int) -> SX:
-        """The size of a kind of unknown or row, with the inputs at the first stage."""
-        size = self.form.sizes.get(name, SX(1.0))
-        if self.form.u.numel():
-            size = ca.substitute(size, self.form.u, self.u[:, 0])
+        """The size of a kind of unknown or row."""
+        size = self.begun(self.form.sizes.get(name, SX(1.0)))
         return size if size.numel() == n else ca.repmat(size, n, 1)
+
+    def begun(self, e: SX) -> SX:
+        """An expression of the state at the beginning of the step, with the inputs of the first stage."""
+        return ca.substitute(e, self.form.u, self.u[:, 0]) if self.form.u.numel() else e
 
     def before(self, name: str, i: int) -> SX | None:
         """The value of an unknown at the stage before, which may have been found already."""
@@ -300,10 +302,11 @@ def _block(s: _Stages, node: Node, symbol: SX, row: SX, size: SX) -> Block:
     elif name in form.y and form.basis is not None:
         levels = (0,) * form.basis[2] + (1,) * (n - form.basis[2])
     if name in form.first:
-        start = form.first[name] * (float(s.scheme.c[i]) if name in s.several else 1.0)
+        start = s.begun(form.first[name]) * (float(s.scheme.c[i]) if name in s.several else 1.0)
     elif name in ("w", "lam", "close"):
         start = form.begin.get("w" if name == "w" else "lam")
     return Block(
-        name=name, time=float(s.scheme.c[i]), unknowns=symbol, row=row, size=size, levels=levels, multiplier=name in ("lam", "mu"),
-        increment=name in s.several, hint=s.before(name, i), start=start, points=max(2, s.k - 1),
+        name=name, time=float(s.scheme.c[i]), unknowns=symbol, row=row, size=size, levels=levels,
+        multiplier=name in ("lam", "mu"), increment=name in s.several, hint=s.before(name, i), start=start,
+        points=max(2, s.k - 1),
     )  # fmt: skip

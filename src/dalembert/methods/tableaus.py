@@ -100,7 +100,7 @@ class Tableau:
     @property
     def stiffly_accurate(self) -> bool:
         """The last stage is the end of the step."""
-        return bool(np.abs(self.A[-1] - self.b).max() < TOLERANCE)
+        return bool(self.c[-1] == 1.0 and np.abs(self.A[-1] - self.b).max() < TOLERANCE)
 
     @property
     def explicit(self) -> bool:

@@ -26,7 +26,7 @@ def motion(sol: Solution, ax: Axes | None = None) -> Axes:
     if not sol.system.drawn:
         return coordinates(sol, ax)
     rows = thin(len(sol.t))
-    points = sol.system.numeric("points", sol._par, q=sol.q[rows], t=sol.t[rows])
+    points = sol.points[rows]
     space = points.shape[2] == 3
     ax = axes(ax, "3d" if space else None)
     if space and ax.name != "3d":
@@ -108,7 +108,7 @@ def coordinates(sol: Solution, ax: Axes | None = None, most: int = 8) -> Axes:
     """The first `most` coordinates over time."""
     ax, rows = axes(ax), thin(len(sol.t))
     for i in range(min(most, sol.system.n)):
-        ax.plot(sol.t[rows], sol.q[rows, i], label=coordinate(sol, i))
+        ax.plot(sol.t[rows], sol.motion[rows, i], label=coordinate(sol, i))
     more = f", the first {most} of {sol.system.n}" if sol.system.n > most else ""
     finish(ax, time_label(sol), "value", f"coordinates{more}")
     if sol.system.n > 4:

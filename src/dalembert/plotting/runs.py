@@ -12,7 +12,7 @@ from dalembert.errors import MethodError
 from dalembert.plotting.canvas import Array, axes, figure_path, finish, legend, magnitude, save, style, styled, thin
 from dalembert.plotting.labels import coordinate, labelled, symbol, text, time_label, titled
 from dalembert.plotting.moving import motion
-from dalembert.solution import Solution
+from dalembert.solution import PortSolution, Solution, base
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,9 +25,8 @@ LEVELS = {"position": r"$\|g\|_\infty$", "velocity": r"$\|G v\|_\infty$", "accel
 def energy(sol: Solution, ax: Axes | None = None) -> Axes:
     """Kinetic, potential and total energy over time."""
     ax, rows = axes(ax), thin(len(sol.t))
-    parts: tuple[tuple[str, str], ...] = (("kinetic", "kinetic"), ("potential", "potential"), ("energy", "total"))
-    for name, label in parts if sol.system.kind != "port-hamiltonian" else parts[2:]:
-        ax.plot(sol.t[rows], getattr(sol, name)[rows], label=label)
+    for label, values in sol.energies().items():
+        ax.plot(sol.t[rows], values[rows], label=label)
     finish(ax, time_label(sol), labelled(sol, "energy", "energy"), "energy")
     legend(ax, 3)
     return ax
@@ -111,7 +110,7 @@ def phase(sol: Solution, i: int = 0, ax: Axes | None = None) -> Axes:
 def multipliers(sol: Solution, ax: Axes | None = None) -> Axes:
     """Multipliers at the times `t_lam`."""
     ax, rows = axes(ax), thin(len(sol.t_lam))
-    if sol.system.kind == "port-hamiltonian" or not sol.lam.shape[1]:
+    if isinstance(sol, PortSolution) or not sol.lam.shape[1]:
         _nothing(ax, "no multipliers")
         return finish(ax, time_label(sol), r"multipliers $\lambda$", "multipliers")
     for k in range(sol.lam.shape[1]):
@@ -138,11 +137,10 @@ def overview(sol: Solution) -> Figure:
     """Motion, energy, its error, and constraints in one figure; the title states method and step size."""
     import matplotlib.pyplot as plt
 
-    kind = sol.system.kind
-    right: list[Callable[[Solution, Axes], Axes]] = [energy, energy_error]
-    if kind in ("dae", "port-hamiltonian"):
-        right = [constraints] if kind == "dae" else [ledger, energy_error]
-    if kind in ("mechanical", "hamiltonian") and sol.system.m:
+    right: list[Callable[[Solution, Axes], Axes]] = [ledger if isinstance(sol, PortSolution) else energy, energy_error]
+    if not sol.energies():
+        right = [constraints]
+    elif sol.system.m and not isinstance(sol, PortSolution):
         right = [*right, constraints]
     space = sol.system.drawn and sol.system._functions["points"].size2_out(0) == 3
     with style():
@@ -164,3 +162,6 @@ def plot(sol: Solution, path: str | Path | None = None, dpi: float | None = None
     if checked is not None:
         save(figure, checked, dpi)
     return figure
+
+
+base.PLOT.set(plot)

@@ -61,7 +61,7 @@ def comparison(runs: Comparison | Sequence[Solution]) -> Figure:
         raise MethodError("there is nothing to compare: give at least one solution")
     first = runs[0]
     levels = [level for level in ("position", "velocity") if first.residual(level).shape[1]]
-    panels = (["energy"] if first.system.kind != "dae" else []) + levels
+    panels = (["energy"] if first.energies() else []) + levels
     with style():
         figure, grid = plt.subplots(1, len(panels), figsize=(4.0 * max(len(panels), 1.5), 3.8), squeeze=False)
         for ax, panel in zip(grid[0], panels, strict=True):

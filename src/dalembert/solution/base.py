@@ -3,89 +3,98 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from dalembert.engine.case import Case
 from dalembert.engine.events import Hits
+from dalembert.engine.initial import Inputs
+from dalembert.engine.run import Layout, Run
 from dalembert.errors import MethodError, suggest
+from dalembert.hooks import Hook
 from dalembert.methods.base import Method
+from dalembert.named import Named
+from dalembert.solution import dense
 from dalembert.systems.base import System
 
 if TYPE_CHECKING:
     import xarray
+    from matplotlib.figure import Figure
+
+Array = NDArray[np.float64]
+Variables = dict[str, Any]  # as xarray takes them: (dimensions, values)
 
 
 @dataclass(frozen=True)
-class Sample:
-    """The solution between its stored times: `t`, `q`, `v`, and `p` (of an `IndexTwoDAE`: `y` as `q`, `z` as `v`)."""
+class Sample(Named):
+    """The solution between its stored times: `t`, and the motion by the names of its parts."""
 
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    p: np.ndarray
+    t: Array
+    values: Mapping[str, Array]
 
 
 class Solution(ABC):
     """A trajectory with its system, method and parameters. Nothing is computed before it is asked for.
 
-    There is a subclass for each kind of system; `Solution.of` chooses it.
+    There is a subclass for each kind of system; `Solution.of` chooses it. `parts` holds the state by name: `q` and `v`, `q` and
+    `p`, `y` and `z`, or `x`.
 
-    Arrays have time first. `lam` has one row a stored step and lives at the times `t_lam` inside the steps; `supplied`,
+    Arrays have time first. `lam` has one row a stored step and is defined at the times `t_lam` inside the steps; `supplied`,
     `dissipated` and `power_balance` have one row for each interval between stored times.
     """
 
-    kinds: ClassVar[tuple[str, ...]] = ()  # of systems whose runs are solutions of this class
-    _classes: ClassVar[dict[str, type[Solution]]] = {}
+    of_systems: ClassVar[tuple[type[System], ...]] = ()  # whose runs are solutions of this class
+    _classes: ClassVar[list[type[Solution]]] = []
 
     def __init_subclass__(cls) -> None:
-        for kind in cls.kinds:
-            Solution._classes[kind] = cls
+        Solution._classes.append(cls)
 
     def __init__(
         self,
         system: System,
         method: Method,
-        par: np.ndarray,
-        t: np.ndarray,
-        q: np.ndarray,
-        second: np.ndarray,
-        lam: np.ndarray,
-        t_lam: np.ndarray,
-        work: np.ndarray,
-        u: np.ndarray,
+        par: Array,
+        t: Array,
+        parts: Mapping[str, Array],
+        *,
+        lam: Array,
+        t_lam: Array,
+        work: Array,
+        u: Array,
         step: float,
         stats: dict[str, Any],
     ) -> None:
         self.system, self.method, self.step, self.stats = system, method, step, stats
-        self._par, self.t, self.q, self._second = par, t, q, second
+        self._par, self.t, self.parts = par, t, dict(parts)
         self._lam, self.t_lam, self._work, self.u = lam, t_lam, work, u
         self.events: dict[str, Hits] = {}  # crossings by the name of their event
-        self.inputs: Any = None  # the inputs as a function of time, where they are still at hand
+        self.inputs: Inputs | None = None  # the inputs as a function of time, where they are still at hand
 
     @staticmethod
-    def of(system: System, *values: Any) -> Solution:
+    def of(system: System, *values: Any, **more: Any) -> Solution:
         """A solution of the class that belongs to the kind of the system."""
-        return Solution._classes[system.kind](system, *values)
+        cls = next(c for c in Solution._classes if isinstance(system, c.of_systems))
+        return cls(system, *values, **more)
 
     @staticmethod
-    def of_run(
-        system: System, method: Method, par: np.ndarray, run: Any, start: np.ndarray, program: Any, inputs: Any
-    ) -> Solution:
+    def of_run(case: Case, run: Run, start: Array, layout: Layout) -> Solution:
         """From what the engine recorded; rows that were not reached are left out."""
-        grid, n = run.grid, run.rows
+        grid, n, system = run.grid, run.rows, case.system
         states = np.vstack([start, run.records.state[:n]])
         t = np.concatenate([[grid.t0], run.times()])
         self = Solution.of(
-            system, method, par, t,
-            states[:, program.fields["q"]], states[:, program.fields[system.momenta]],
-            run.records.lam[:n], run.nodes(program.step.node), run.records.work[:n],
-            inputs(t) if system.nu else np.zeros((len(t), 0)), grid.h, {**run.stats, "save_every": grid.save_every},
+            system, case.method, case.par, t, {name: states[:, layout.fields[name]] for name in system.state},
+            lam=run.records.lam[:n], t_lam=run.nodes(layout.step.node), work=run.records.work[:n],
+            u=case.inputs(t) if system.nu else np.zeros((len(t), 0)), step=grid.h,
+            stats={**run.stats, "save_every": grid.save_every},
         )  # fmt: skip
-        self.inputs = inputs
+        self.inputs = case.inputs
         return self
 
     def __getstate__(self) -> dict[str, Any]:
@@ -93,101 +102,124 @@ class Solution(ABC):
 
     # ---- motion -----------------------------------------------------------------------------------------
 
-    def _numeric(self, role: str, **more: Any) -> np.ndarray:
+    def _numeric(self, role: str, **more: Array) -> Array:
         return self.system.numeric(role, self._par, **{**self._at, **more})
 
     @property
-    def _at(self) -> dict[str, Any]:
-        at = {"q": self.q, "t": self.t, self.system.momenta: self._second}
-        if self.system.nu:
-            at["u"] = self.u
-        return at
+    def _at(self) -> dict[str, Array]:
+        """The arguments of the system's functions along the run."""
+        return {**self.parts, "t": self.t, **({"u": self.u} if self.system.nu else {})}
 
-    def _discrete(self, which: int) -> np.ndarray:
+    def _discrete(self, which: int) -> Array:
         raise MethodError("discrete outputs and costates belong to discrete-gradient, gradient-pair and ddr on a PortHamiltonian")
 
     @property
-    def outputs(self) -> np.ndarray:
-        """Outputs of each step of a discrete gradient method, `H1 - H0 = h (y . u - dissipated)`; they live at `t_lam`."""
+    def outputs(self) -> Array:
+        """Outputs of each step of a discrete gradient method, `H1 - H0 = h (y . u - dissipated)`; defined at `t_lam`."""
         return self._discrete(0)
 
     @property
-    def port_inputs(self) -> np.ndarray:
-        """Inputs of each step of a discrete gradient method, feedback included; they live at `t_lam`."""
+    def port_inputs(self) -> Array:
+        """Inputs of each step of a discrete gradient method, feedback included; defined at `t_lam`."""
         return self._discrete(1)
 
     @property
-    def costates(self) -> np.ndarray:
-        """Costates of each step of a discrete gradient method; they live at `t_lam`."""
+    def costates(self) -> Array:
+        """Costates of each step of a discrete gradient method; defined at `t_lam`."""
         return self._discrete(2)
 
     def _none(self, what: str) -> MethodError:
-        return MethodError(f"a {self.system.kind} system has no {what} of its own")
+        return MethodError(f"a {self.system.kind} system has no {what}; its state is {' and '.join(self.system.state)}")
 
     @property
-    def v(self) -> np.ndarray:
+    def q(self) -> Array:
+        """Positions."""
+        raise self._none("q")
+
+    @property
+    def v(self) -> Array:
         """Velocities."""
-        raise self._none("velocity")
+        raise self._none("v")
 
     @property
-    def p(self) -> np.ndarray:
+    def p(self) -> Array:
         """Momenta, `M(q) v` for a mechanical system."""
-        raise self._none("momentum")
+        raise self._none("p")
 
     @property
-    def z(self) -> np.ndarray:
-        """The algebraic variables of an `IndexTwoDAE`; the costates at the stored times of a `PortHamiltonian`."""
-        raise MethodError("z belongs to an IndexTwoDAE; the multipliers of this system are lam")
+    def z(self) -> Array:
+        """The algebraic variables of a semi-explicit system; the costates at the stored times of a `PortHamiltonian`."""
+        raise self._none("z")
 
     @property
-    def y(self) -> np.ndarray:
-        """Outputs collocated with the inputs, `B(q)^T v` or `(B + P)^T z + (S - N) u`; `y` of an `IndexTwoDAE`."""
+    def y(self) -> Array:
+        """Outputs collocated with the inputs, `B(q)^T v` or `(B + P)^T z + (S - N) u`; `y` of a semi-explicit system."""
         return np.zeros((len(self.t), 0))
 
     @property
-    def lam(self) -> np.ndarray:
+    def lam(self) -> Array:
         """Multipliers at the times `t_lam`: those of the method, or of the acceleration level where it stores none."""
         return self._lam
 
     @property
-    def x(self) -> np.ndarray:
-        """The whole state, `(q, v)` or `(q, p)`."""
-        return np.hstack([self.q, self._second])
+    def x(self) -> Array:
+        """The whole state: `(q, v)`, `(q, p)`, `(y, z)`, or `x` of a `PortHamiltonian`."""
+        return np.hstack(list(self.parts.values()))
+
+    exact_slopes: ClassVar[bool] = True  # whether rates follow from the state
 
     @property
+    def _slopes(self) -> Array:
+        """The rates of the first part of the state at the stored times."""
+        return self.slopes_at(self.parts, self.t)
+
     @abstractmethod
-    def _slopes(self) -> np.ndarray:
-        """`q'` at the stored times."""
+    def slopes_at(self, parts: Mapping[str, Array], t: Array) -> Array:
+        """The rates of the first part of the state at states, one row each."""
 
     @property
-    def parameters(self) -> dict[str, np.ndarray]:
+    def motion(self) -> Array:
+        """The coordinates: the first part of the state."""
+        return self.parts[self.system.state[0]]
+
+    @property
+    def points(self) -> Array:
+        """The points of the system's picture along the run."""
+        return self._numeric("points")
+
+    @property
+    def parameters(self) -> dict[str, Array]:
         """Values of the parameters in this run."""
         return self.system.unpack(self._par)
 
     # ---- energy -----------------------------------------------------------------------------------------
 
     @property
-    def kinetic(self) -> np.ndarray:
+    def kinetic(self) -> Array:
         """Kinetic energy."""
         raise self._none("kinetic energy")
 
     @property
-    def potential(self) -> np.ndarray:
+    def potential(self) -> Array:
         """Potential energy."""
         raise self._none("potential energy")
 
+    def energies(self) -> dict[str, Array]:
+        """The energies that this kind of system has, the total last."""
+        return {"total": self.energy}
+
     @cached_property
-    def energy(self) -> np.ndarray:
+    def energy(self) -> Array:
         """Total energy."""
         return self._numeric("energy")[:, 0]
 
     @property
-    def supplied(self) -> np.ndarray:
+    def supplied(self) -> Array:
         """Work done on the system in each interval by forces, inputs and moving constraints, as the method counts it."""
         return self._work[:, 0]
 
     @property
-    def dissipated(self) -> np.ndarray:
+    def dissipated(self) -> Array:
         """Energy dissipated in each interval, as the method counts it."""
         return self._work[:, 1]
 
@@ -197,11 +229,11 @@ class Solution(ABC):
         return True
 
     @cached_property
-    def power_balance(self) -> np.ndarray:
+    def power_balance(self) -> Array:
         """`H1 - H0 - supplied + dissipated` in each interval: zero to round-off for an energy-consistent method."""
         return np.asarray(np.diff(self.energy) - self.supplied + self.dissipated)
 
-    def ledger(self) -> dict[str, np.ndarray]:
+    def ledger(self) -> dict[str, Array]:
         """Where the energy went in each stored interval: stored, dissipated, and supplied at each port.
 
         For discrete gradient methods with `save_every=1` the ports add up to `supplied`, and stored = supplied - dissipated, to
@@ -211,7 +243,7 @@ class Solution(ABC):
 
     # ---- constraints and momenta ------------------------------------------------------------------------
 
-    def residual(self, level: str = "position") -> np.ndarray:
+    def residual(self, level: str = "position") -> Array:
         """Constraint residuals, one column a constraint.
 
         `"position"`: `g(q, t)`; `"velocity"`: `G v + g_t`; `"acceleration"`: `G v' + (G v)_q v + 2 G_t v + g_tt` with the
@@ -222,16 +254,16 @@ class Solution(ABC):
             raise MethodError(f"there is no constraint level {level!r}{suggest(str(level), levels)}")
         return levels[level]()
 
-    def _position(self) -> np.ndarray:
+    def _position(self) -> Array:
         return np.zeros((len(self.t), 0))
 
-    def _velocity(self) -> np.ndarray:
+    def _velocity(self) -> Array:
         return np.zeros((len(self.t), 0))
 
-    def _acceleration(self) -> np.ndarray:
+    def _acceleration(self) -> Array:
         return np.zeros((len(self.t), 0))
 
-    def momentum(self, name: str, dimension: int | None = None) -> np.ndarray:
+    def momentum(self, name: str, dimension: int | None = None) -> Array:
         """Total `"linear"` or `"angular"` momentum (about the origin) of a system of particles.
 
         Coordinates are those of particles one after another, in `dimension` dimensions (that of the system by default).
@@ -240,7 +272,7 @@ class Solution(ABC):
 
     # ---- between the stored times -----------------------------------------------------------------------
 
-    def at(self, t: Any, how: str = "polynomial") -> Sample:
+    def at(self, t: ArrayLike, how: str = "polynomial") -> Sample:
         """The solution at any times of the run.
 
         `"polynomial"`: the cubic through positions and velocities of each step, of fourth order in `q` and third in `v`. For
@@ -261,16 +293,10 @@ class Solution(ABC):
         if not ((times >= low - slack) & (times <= high + slack)).all():
             raise MethodError(f"the solution reaches from t = {low:g} to {high:g}; {np.asarray(t)} is asked for")
         times = np.clip(times, low, high)
-        from dalembert import dense
-
-        q, second = dense.between(self, times, how)
-        v, p = self._halves(times, q, second)
-        shape = np.shape(t)
-        return Sample(*(a.reshape(shape + a.shape[1:]) for a in (times, q, v, p)))
-
-    def _halves(self, t: np.ndarray, q: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Velocities and momenta for given second halves of the state."""
-        return second, second
+        parts = dense.between(self, times, how)
+        values = {"t": times, **self.system.completed(parts, times, self._par)}
+        shaped = {name: a.reshape(np.shape(t) + a.shape[1:]) for name, a in values.items()}
+        return Sample(shaped.pop("t"), shaped)
 
     # ---- summary, files, pictures -----------------------------------------------------------------------
 
@@ -293,7 +319,7 @@ class Solution(ABC):
 
     @abstractmethod
     def _summary(self) -> list[tuple[str, str]]:
-        """What this kind of solution has to say."""
+        """Rows of the printed summary."""
 
     def _balance_row(self, scale: float) -> tuple[str, str]:
         worst = largest(self.power_balance) / scale
@@ -303,8 +329,10 @@ class Solution(ABC):
         """The trajectory as an `xarray.Dataset` with named coordinates."""
         import xarray as xr
 
-        data: dict[str, Any] = {"q": (("time", "coordinate"), self.q)}
-        coords: dict[str, Any] = {"time": self.t, "coordinate": list(self.system.coordinates), "time_lam": self.t_lam}
+        first, *others = self.system.state
+        data: Variables = {first: (("time", "coordinate"), self.parts[first])}
+        data |= {name: (("time", f"{name}_index"), self.parts[name]) for name in others}
+        coords: Variables = {"time": self.t, "coordinate": list(self.system.coordinates), "time_lam": self.t_lam}
         data |= {"supplied": ("interval", self.supplied), "dissipated": ("interval", self.dissipated)}
         if self.system.nu:
             data["u"] = (("time", "input"), self.u)
@@ -312,38 +340,32 @@ class Solution(ABC):
         return xr.Dataset(data, coords, {"system": self.system.name, "method": str(self.method), "step": self.step})
 
     @abstractmethod
-    def _variables(self, data: dict[str, Any], coords: dict[str, Any]) -> None:
+    def _variables(self, data: Variables, coords: Variables) -> None:
         """Add what this kind of solution has beside the common variables."""
 
     def save(self, path: str | Path) -> Path:
         """Write to a NetCDF file, the system's functions included; `da.load` reads it without the model's source."""
-        from dalembert.solution.files import write
-
-        return write(self, path)
+        return WRITE(self, path)
 
     def report(self, path: str | Path) -> Path:
         """One HTML file that opens offline: summary, interactive figures, and an animation linked to them."""
-        from dalembert.reporting import report
-
-        return report(self, path)
+        return REPORT(self, path)
 
     def animate(self, path: str | Path, *, fps: int = 30, seconds: float | None = None) -> Path:
         """The motion as an animation, `.gif` or `.mp4`."""
-        from dalembert.reporting import animate
+        return ANIMATE(self, path, fps, seconds)
 
-        return animate(self, path, fps=fps, seconds=seconds)
-
-    def plot(self, path: str | Path | None = None, *, dpi: float | None = None) -> Any:
+    def plot(self, path: str | Path | None = None, *, dpi: float | None = None) -> Figure:
         """Motion, energy and constraints in one matplotlib figure; written to `path` where one is given."""
-        from dalembert.plotting import figure_path, overview, save
-
-        path = None if path is None else figure_path(path)
-        figure = overview(self)
-        if path is not None:
-            save(figure, path, **({} if dpi is None else {"dpi": dpi}))
-        return figure
+        return PLOT(self, path, dpi)
 
 
-def largest(values: np.ndarray) -> float:
+WRITE: Hook[[Solution, str | Path], Path] = Hook("Solution.save", "dalembert.solution.files")
+REPORT: Hook[[Solution, str | Path], Path] = Hook("Solution.report", "dalembert.reporting")
+ANIMATE: Hook[[Solution, str | Path, int, float | None], Path] = Hook("Solution.animate", "dalembert.reporting")
+PLOT: Hook[[Solution, str | Path | None, float | None], Figure] = Hook("Solution.plot", "dalembert.plotting")
+
+
+def largest(values: Array) -> float:
     """The largest size of an entry."""
     return float(np.abs(values).max()) if values.size else 0.0

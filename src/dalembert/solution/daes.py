@@ -2,52 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
-from dalembert.solution.base import Solution, largest
+from dalembert.solution.base import Array, Solution, Variables, largest
+from dalembert.systems.base import System
+from dalembert.systems.dae import IndexTwoDAE
 
 
 class DaeSolution(Solution):
-    """`y` (stored as `q`) and `z` (stored as `v`)."""
+    """Differential variables `y` and algebraic ones `z`."""
 
-    kinds: ClassVar[tuple[str, ...]] = ("dae",)
-
-    @property
-    def v(self) -> np.ndarray:
-        """The algebraic variables."""
-        return self._second
+    of_systems: ClassVar[tuple[type[System], ...]] = (IndexTwoDAE,)
+    system: IndexTwoDAE
 
     @property
-    def y(self) -> np.ndarray:
+    def y(self) -> Array:
         """The differential variables."""
-        return self.q
+        return self.parts["y"]
 
     @property
-    def z(self) -> np.ndarray:
+    def z(self) -> Array:
         """The algebraic variables."""
-        return self._second
+        return self.parts["z"]
 
     @property
-    def lam(self) -> np.ndarray:
+    def lam(self) -> Array:
         """The algebraic variables at the times `t_lam`."""
-        return self._lam if self._lam.shape[1] else self._second[len(self.t) - len(self.t_lam) :]
+        return self._lam if self._lam.shape[1] else self.z[len(self.t) - len(self.t_lam) :]
 
     @property
-    def energy(self) -> np.ndarray:  # type: ignore[override]
+    def energy(self) -> Array:  # type: ignore[override]
         """A general system has no energy."""
         raise self._none("energy")
 
-    @property
-    def _slopes(self) -> np.ndarray:
-        return self._numeric("rhs")
+    def energies(self) -> dict[str, Array]:
+        return {}
 
-    def _position(self) -> np.ndarray:
-        return self._numeric("holonomic")
+    def slopes_at(self, parts: Mapping[str, Array], t: Array) -> Array:
+        u = np.array([np.interp(t, self.t, column) for column in self.u.T]).T if self.system.nu else None
+        return self.system.numeric("rhs", self._par, **parts, t=t, u=u)
 
-    def _velocity(self) -> np.ndarray:
-        return self._numeric("drift")
+    def _position(self) -> Array:
+        return self._numeric("g")
+
+    def _velocity(self) -> Array:
+        return self._numeric("hidden")
 
     def _summary(self) -> list[tuple[str, str]]:
         return [
@@ -55,6 +57,6 @@ class DaeSolution(Solution):
             ("hidden constraints", f"{largest(self.residual('velocity')):.1e} at most"),
         ]
 
-    def _variables(self, data: dict[str, Any], coords: dict[str, Any]) -> None:
-        data["v"] = (("time", "constraint"), self._second)
+    def _variables(self, data: Variables, coords: Variables) -> None:
+        data["z"] = (("time", "constraint"), self.z)
         coords["constraint"] = np.arange(1, self.system.m + 1)

@@ -7,17 +7,15 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from dalembert.engine.events import Hits
 from dalembert.errors import MethodError
 from dalembert.methods.base import Method
+from dalembert.solution.base import WRITE, Solution
 from dalembert.systems.base import System
-
-if TYPE_CHECKING:
-    from dalembert.solution.base import Solution
-
 
 FORMS = {  # of files that are written: what each is called, and how its name ends
     "output": ("a solution", (".nc", ".nc4", ".netcdf", ".h5")),
@@ -75,7 +73,7 @@ def write(solution: Solution, path: str | Path, extra: Any = None) -> Path:
     path = target(path, *FORMS["output"])
     data = solution.to_xarray()
     events = {
-        name: {key: np.asarray(getattr(hits, key)).tolist() for key in ("t", "q", "v", "p")}
+        name: {"t": hits.t.tolist(), "values": {key: values.tolist() for key, values in hits.values.items()}}
         for name, hits in solution.events.items()
     }
     meta = {
@@ -102,8 +100,6 @@ def read(path: str | Path) -> tuple[Solution, dict[str, Any]]:
     """A solution from a file, and what was stored with it."""
     import xarray as xr
 
-    from dalembert.solution.base import Solution
-
     if not (isinstance(path, (str, Path)) and Path(path).is_file()):
         raise MethodError(f"there is no file {str(path)!r}")
     try:
@@ -118,17 +114,18 @@ def read(path: str | Path) -> tuple[Solution, dict[str, Any]]:
     u = data["u"].values if "u" in data else np.zeros((intervals + 1, 0))
     work = np.stack([data["supplied"].values, data["dissipated"].values], axis=1)
     solution = Solution.of(
-        system, method, np.array(meta["parameters"]), data["time"].values, data["q"].values,
-        data[system.momenta].values, lam, data["time_lam"].values, work, u, float(data.attrs["step"]), meta["stats"],
+        system, method, np.array(meta["parameters"]), data["time"].values, {name: data[name].values for name in system.state},
+        lam=lam, t_lam=data["time_lam"].values, work=work, u=u, step=float(data.attrs["step"]), stats=meta["stats"],
     )  # fmt: skip
     solution.events = {name: _hits(found, system) for name, found in meta.get("events", {}).items()}
     return solution, meta["extra"] or {}
 
 
-def _hits(found: dict[str, Any], system: System) -> Any:
+def _hits(found: dict[str, Any], system: System) -> Hits:
     """Crossings read from a file; arrays without a row keep their columns."""
-    from dalembert.engine.events import Hits
-
     t = np.array(found["t"], dtype=float)
-    columns = {"q": system.n, "v": system.nv, "p": system.size_of("p")}
-    return Hits(t, *(np.array(found[k], dtype=float).reshape(len(t), -1 if len(t) else columns[k]) for k in ("q", "v", "p")))
+    values = {name: np.array(rows, dtype=float).reshape(len(t), system.size_of(name)) for name, rows in found["values"].items()}
+    return Hits(t, values)
+
+
+WRITE.set(write)

@@ -2,51 +2,62 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from dalembert.engine import kinds
+from dalembert.engine.kinds.mechanics import accelerations
 from dalembert.errors import MethodError, ModelError, suggest
-from dalembert.solution.base import Solution, largest
+from dalembert.solution.base import Array, Solution, Variables, largest
+from dalembert.systems.base import System
+from dalembert.systems.constrained import Constrained
 
 
 class MechanicalSolution(Solution):
     """Positions, velocities and momenta, multipliers, energies, constraints at all levels."""
 
-    kinds: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
+    of_systems: ClassVar[tuple[type[System], ...]] = (Constrained,)
+    system: Constrained
+
+    @property
+    def q(self) -> Array:
+        """Positions."""
+        return self.parts["q"]
 
     @cached_property
-    def v(self) -> np.ndarray:
+    def v(self) -> Array:
         """Velocities."""
-        return self._second if self.system.momenta == "v" else self._numeric("velocity")
+        return self.parts["v"] if "v" in self.parts else self._numeric("velocity")
 
     @cached_property
-    def p(self) -> np.ndarray:
+    def p(self) -> Array:
         """Momenta, `M(q) v` for a mechanical system."""
-        return self._second if self.system.momenta == "p" else self._numeric("momentum")
+        return self.parts["p"] if "p" in self.parts else self._numeric("momentum")
 
-    @cached_property
-    def _slopes(self) -> np.ndarray:
+    def slopes_at(self, parts: Mapping[str, Array], t: Array) -> Array:
+        v = self.system.completed(parts, t, self._par)["v"]
         if not self.system.has("kinematics"):
-            return self.v
-        Z = self._numeric("kinematics").reshape(len(self.t), self.system.n, -1)
-        return np.asarray(np.einsum("tij,tj->ti", Z, self.v))
+            return v
+        Z = self.system.numeric("kinematics", self._par, q=parts["q"]).reshape(len(v), self.system.n, -1)
+        return np.asarray(np.einsum("tij,tj->ti", Z, v))
 
     @cached_property
-    def lam(self) -> np.ndarray:
+    def lam(self) -> Array:
         """Multipliers at the times `t_lam`: those of the method, or of the acceleration level where it stores none."""
         if self._lam.shape[1] or not self.system.m:
             return self._lam
-        from dalembert.engine.consistency import multipliers
-
-        rows = slice(len(self.t) - len(self.t_lam), None)
-        at = {k: a[rows] for k, a in self._at.items()} | {"v": self.v[rows]}
-        one = [{k: a[i] for k, a in at.items()} for i in range(len(self.t_lam))]
-        return np.array([multipliers(self.system, a, self._par, a.get("u")) for a in one]).reshape(-1, self.system.m)
+        first = len(self.t) - len(self.t_lam)
+        rows = []
+        for i, t in enumerate(self.t[first:], first):
+            values = {name: a[i] for name, a in self.parts.items()}
+            rows.append(kinds.multipliers(self.system, values, self._par, float(t), self.u[i]))
+        return np.array(rows).reshape(-1, self.system.m)
 
     @cached_property
-    def y(self) -> np.ndarray:
+    def y(self) -> Array:
         """Outputs collocated with the inputs, `B(q)^T v`."""
         if not self.system.has("inputs"):
             return np.zeros((len(self.t), 0))
@@ -54,38 +65,32 @@ class MechanicalSolution(Solution):
         return np.asarray(np.einsum("tij,ti->tj", B, self.v))
 
     @cached_property
-    def kinetic(self) -> np.ndarray:
+    def kinetic(self) -> Array:
         """Kinetic energy."""
         return self._numeric("kinetic")[:, 0]
 
     @cached_property
-    def potential(self) -> np.ndarray:
+    def potential(self) -> Array:
         """Potential energy."""
         return self._numeric("potential")[:, 0]
+
+    def energies(self) -> dict[str, Array]:
+        return {"kinetic": self.kinetic, "potential": self.potential, "total": self.energy}
 
     @property
     def driven(self) -> bool:
         """Whether energy comes in or goes out: forces, inputs, dissipation, or a dependence on time."""
-        s = self.system
-        named = s.has("force") or s.nu or s.has("dissipation") or s.depends("potential", "t") or s.depends("hamiltonian", "t")
-        return bool(named or s.moving)
+        return self.system.driven
 
-    def _halves(self, t: np.ndarray, q: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        if self.system.momenta == "v":
-            return second, self.system.numeric("momentum", self._par, q=q, v=second)
-        return self.system.numeric("velocity", self._par, q=q, p=second, t=t), second
-
-    def _position(self) -> np.ndarray:
+    def _position(self) -> Array:
         return self._numeric("holonomic") if self.system.mh else super()._position()
 
-    def _velocity(self) -> np.ndarray:
+    def _velocity(self) -> Array:
         return self._numeric("drift", v=self.v) if self.system.m else super()._velocity()
 
-    def _acceleration(self) -> np.ndarray:
+    def _acceleration(self) -> Array:
         if not self.system.m:
             return super()._acceleration()
-        from dalembert.engine.consistency import accelerations
-
         sample = self.at(self.t_lam)
         u = np.array([np.interp(self.t_lam, self.t, column) for column in self.u.T]).T if self.system.nu else None
         f = accelerations(self.system)
@@ -98,7 +103,7 @@ class MechanicalSolution(Solution):
             rows.append(C @ a - d[:, 0])
         return np.array(rows).reshape(-1, self.system.m)
 
-    def momentum(self, name: str, dimension: int | None = None) -> np.ndarray:
+    def momentum(self, name: str, dimension: int | None = None) -> Array:
         """Total `"linear"` or `"angular"` momentum (about the origin) of a system of particles.
 
         Coordinates are those of particles one after another, in `dimension` dimensions (that of the system by default).
@@ -136,9 +141,9 @@ class MechanicalSolution(Solution):
         rotation = np.eye(d)
         rotation[:2, :2] = [[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]]
         roles = ("energy", "holonomic") if self.system.mh else ("energy",)
-        turned = {k: (np.reshape(self._at[k][0], (-1, d)) @ rotation.T).ravel() for k in ("q", self.system.momenta)}
+        turned = {k: (np.reshape(self.parts[k][0], (-1, d)) @ rotation.T).ravel() for k in self.system.state}
         for role in roles:
-            a = self.system.numeric(role, self._par, **{k: self._at[k][0] for k in turned}, t=self.t[0])
+            a = self.system.numeric(role, self._par, **{k: self.parts[k][0] for k in turned}, t=self.t[0])
             b = self.system.numeric(role, self._par, **turned, t=self.t[0])
             if np.abs(a - b).max() > 1e-9 * (1 + np.abs(a).max()):
                 return False
@@ -154,7 +159,7 @@ class MechanicalSolution(Solution):
         levels = ("position",) * bool(self.system.mh) + ("velocity",) * bool(self.system.m)
         return rows + [(f"{level} constraints", f"{largest(self.residual(level)):.1e} at most") for level in levels]
 
-    def _variables(self, data: dict[str, Any], coords: dict[str, Any]) -> None:
+    def _variables(self, data: Variables, coords: Variables) -> None:
         moving = "velocity" if self.system.has("kinematics") else "coordinate"
         data |= {"v": (("time", moving), self.v), "p": (("time", moving), self.p)}
         data |= {name: ("time", getattr(self, name)) for name in ("energy", "kinetic", "potential")}

@@ -2,55 +2,56 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 
-from dalembert.solution.base import Solution, largest
+from dalembert.solution.base import Array, Solution, Variables, largest
+from dalembert.systems.base import System
+from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 
 class PortSolution(Solution):
     """States, outputs and costates, and a ledger of the energy at each port."""
 
-    kinds: ClassVar[tuple[str, ...]] = ("port-hamiltonian",)
+    of_systems: ClassVar[tuple[type[System], ...]] = (PortHamiltonian,)
+    system: PortHamiltonian
+
+    exact_slopes: ClassVar[bool] = False
+
+    def slopes_at(self, parts: Mapping[str, Array], t: Array) -> Array:
+        """By differences of the stored states: rates of algebraic states do not follow from the state."""
+        return np.asarray(np.gradient(self.x, self.t, axis=0, edge_order=2 if len(self.t) > 2 else 1))
 
     @property
-    def v(self) -> np.ndarray:
-        """Nothing: velocities are part of the state, or there are none."""
-        return self._second
-
-    @property
-    def _slopes(self) -> np.ndarray:
-        return np.asarray(np.gradient(self.q, self.t, axis=0, edge_order=2 if len(self.t) > 2 else 1))
-
-    @property
-    def y(self) -> np.ndarray:
+    def y(self) -> Array:
         """Outputs at the stored times, `(B + P)^T z + (S - N) u`."""
         return self._numeric("output")
 
     @property
-    def z(self) -> np.ndarray:
+    def z(self) -> Array:
         """The costates at the stored times."""
         return self._numeric("z")
 
-    def _discrete(self, which: int) -> np.ndarray:
+    def _discrete(self, which: int) -> Array:
         """Outputs, inputs and costates as a discrete gradient method has them in each step, at the times `t_lam`."""
         if not self._lam.shape[1]:
             return super()._discrete(which)
         return np.split(self._lam, [self.system.nu, 2 * self.system.nu], axis=1)[which]
 
-    def ledger(self) -> dict[str, np.ndarray]:
+    def ledger(self) -> dict[str, Array]:
         """Where the energy went in each stored interval: stored, dissipated, and supplied at each port."""
         book = super().ledger()
         if self._lam.shape[1] and self.stats.get("save_every", 1) == 1:
             power = self.outputs * self.port_inputs * np.diff(self.t)[:, None]
-            book |= {f"port {name}": power[:, i] for i, name in enumerate(self.system.ports)}  # type: ignore[attr-defined]
+            book |= {f"port {name}": power[:, i] for i, name in enumerate(self.system.ports)}
         return book
 
-    def _position(self) -> np.ndarray:
+    def _position(self) -> Array:
         return self._numeric("constraint") if self.system.has("constraint") else super()._position()
 
-    def _velocity(self) -> np.ndarray:
+    def _velocity(self) -> Array:
         return self._numeric("constraint_rate") if self.system.has("constraint") else super()._velocity()
 
     def _summary(self) -> list[tuple[str, str]]:
@@ -63,7 +64,7 @@ class PortSolution(Solution):
             rows.append(("position constraints", f"{largest(self.residual('position')):.1e} at most"))
         return rows
 
-    def _variables(self, data: dict[str, Any], coords: dict[str, Any]) -> None:
-        data |= {"v": (("time", "none"), self._second), "energy": ("time", self.energy)}
+    def _variables(self, data: Variables, coords: Variables) -> None:
+        data["energy"] = ("time", self.energy)
         if self._lam.shape[1]:
             data["lam"] = (("time_lam", "port"), self._lam)

@@ -36,6 +36,7 @@ class System(ABC):
     state: ClassVar[tuple[str, ...]]
     starts: ClassVar[tuple[str, ...]]
     given: ClassVar[frozenset[str]]  # the roles a user states; all others follow
+    energy_role: ClassVar[str] = ""  # the function that holds the energy, where there is one
     _classes: ClassVar[dict[str, type[System]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -90,9 +91,22 @@ class System(ABC):
         return None
 
     @property
+    def has_energy(self) -> bool:
+        """Whether there is an energy."""
+        return bool(self.energy_role)
+
+    @property
     def m(self) -> int:
         """Number of constraints."""
         return 0
+
+    def of_state(self, expression: SX) -> SX:
+        """An expression of all variables as one of the state alone."""
+        return expression
+
+    def completed(self, parts: Mapping[str, Array], t: Array | float, par: Array) -> dict[str, Array]:
+        """All variables along a motion, from the parts of its state, with time first."""
+        return dict(parts)
 
     # ---- building ---------------------------------------------------------------------------------------
 
@@ -193,6 +207,9 @@ class System(ABC):
 
     def _derived(self, role: str) -> SX:
         """Expressions that follow from the given roles, made when first asked for."""
+        if role == "energy_slope":
+            own = ca.vertcat(*(getattr(self, name) for name in self.variables if name != "v"))
+            return ca.densify(ca.gradient(self.expression(self.energy_role), own))
         raise KeyError(role)
 
     @property
@@ -276,6 +293,7 @@ class System(ABC):
 
     def _restore(self, data: Mapping[str, Any]) -> None:
         """Take what a kind of system has written beside the common data."""
+        return
 
     def __getstate__(self) -> str:
         return self.dumps()

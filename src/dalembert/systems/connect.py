@@ -162,10 +162,10 @@ class _Parts:
 
     def initial(self) -> dict[str, NDArray[np.float64]] | None:
         """The initial values of all systems; None if one has none."""
-        if not all("q" in s.initial for s in self.systems.values()):
+        if not all("x" in s.initial for s in self.systems.values()):
             return None
-        start = [np.asarray(s.initial["q"], dtype=float) for s in self.systems.values()]
-        return {"q": np.concatenate([*start, np.zeros(self.m)])}
+        start = [np.asarray(s.initial["x"], dtype=float) for s in self.systems.values()]
+        return {"x": np.concatenate([*start, np.zeros(self.m)])}
 
     def constraint(self) -> tuple[SX, list[int], list[int], list[int]] | None:
         """The constraints that keep their structure, and where their states and costates lie."""

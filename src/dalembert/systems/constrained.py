@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 import casadi as ca
@@ -20,16 +21,15 @@ from dalembert.systems.tracing import symbols
 class Constrained(System):
     """Constraints, dissipation, forces and inputs: common to the Lagrangian and the Hamiltonian side.
 
-    `momenta` is the second half of the state, `"v"` or `"p"`; `energy_role` the function that holds the energy of position.
+    `momenta` is the second half of the state, `"v"` or `"p"`.
     """
 
     variables: ClassVar[tuple[str, ...]] = ("q", "v", "p")
     momenta: ClassVar[str]
-    energy_role: ClassVar[str]
     decomposition: ClassVar[None] = None  # positions and momenta are the parts of a SPARK method
     given: ClassVar[frozenset[str]] = frozenset(
-        ["mass", "potential", "hamiltonian", "holonomic", "nonholonomic", "dissipation", "force", "inputs", "kinematics", "invariants",
-         "points"]
+        ["mass", "potential", "hamiltonian", "holonomic", "nonholonomic", "dissipation", "force", "inputs", "kinematics",
+         "invariants", "points"]
     )  # fmt: skip
     q: SX
     v: SX
@@ -219,6 +219,10 @@ class Constrained(System):
         """Whether a force depends on the velocity."""
         return self.has("dissipation") or self.depends("force", "v", "p")
 
+    @abstractmethod
+    def force(self) -> SX:
+        """All of `M v'` (or `p'`) but constraint forces."""
+
     def lacks(self, need: Need) -> str | None:
         said = {
             Need.NO_CONSTRAINTS: (bool(self.m), "the constraints"),
@@ -262,7 +266,7 @@ class Constrained(System):
             return {}
         velocity = scales.velocity_level(self, v, free, h)
         sizes = {"velocity": velocity, "nonholonomic": velocity[self.mh :]}
-        return sizes | ({"position": scales.position_level(self, v, free, h)[: self.mh]} if self.mh else {})
+        return sizes | ({"position": scales.position_level(self, v, free, h)} if self.mh else {})
 
 
 def _check_quadratic(value: Any, q: Any) -> None:

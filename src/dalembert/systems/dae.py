@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import casadi as ca
+from casadi import SX
+from numpy.typing import ArrayLike
 
-from dalembert.errors import ModelError, UnknownKeyword
-from dalembert.systems import scales, tracing
-from dalembert.systems.base import SX, System, column
+from dalembert.errors import ModelError, suggesting
+from dalembert.systems import scales
+from dalembert.systems.base import System, column
 from dalembert.systems.form import Form
 from dalembert.systems.needs import Need
 
@@ -45,6 +47,7 @@ class IndexTwoDAE(System):
     y: SX
     z: SX
 
+    @suggesting
     def __init__(
         self,
         coordinates: Sequence[str] | int,
@@ -53,13 +56,10 @@ class IndexTwoDAE(System):
         f: Any = None,
         parts: Sequence[Any] | None = None,
         inputs: int = 0,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
         name: str | None = None,
-        initial: Mapping[str, Any] | None = None,
-        **unknown: Any,
+        initial: Mapping[str, ArrayLike] | None = None,
     ) -> None:
-        if unknown:
-            raise UnknownKeyword.of(type(self).__name__, unknown, type(self).__init__)
         super().__init__(coordinates, parameters, name, initial)
         if (f is None) == (parts is None):
             raise ModelError("give the right-hand side as f=... or as parts=[...], one of them")
@@ -160,7 +160,8 @@ class IndexTwoDAE(System):
         return Form(
             y={"y": self.y}, parts=tuple({"y": self.expression(part)} for part in self.parts),
             t=self.t, u=self.u, par=self.par, state={"y": self.y, "z": self.z},
-            begin={"y": self.y, "w" if first else "lam": self.z}, first={"y": rhs}, closing=self.role("hidden"), sizes=sizes, **kind,
+            begin={"y": self.y, "w" if first else "lam": self.z}, first={"y": rhs}, closing=self.role("hidden"),
+            sizes=sizes, **kind,
         )  # fmt: skip
 
     def rate_form(self, h: SX) -> Form:

@@ -109,7 +109,7 @@ def of_system(system: PortHamiltonian, x: ArrayLike, t: float = 0.0) -> DiracStr
     n, p = system.n, system.nu
     J = np.asarray(system.at("J", x, t))
     if system._constraint is not None:
-        f = ca.Function("J", [system.q, system.t, system.par], [system.structure()])
+        f = ca.Function("J", [system.x, system.t, system.par], [system.structure()])
         J = np.asarray(f(np.asarray(x, dtype=float), t, system.pack()).full())
     B, N = system.at("B", x, t), system.at("N", x, t)
     # -E x' = -J z + e_R - B u,   f_R = -z (so that e_R . f_R = -z . R z),   y = B^T z - N u

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 import casadi as ca
+import numpy as np
 from casadi import SX
+from numpy.typing import ArrayLike
 
-from dalembert.errors import ModelError, UnknownKeyword
+from dalembert.errors import ModelError, suggesting
 from dalembert.systems import scales
-from dalembert.systems.base import scalar
+from dalembert.systems.base import Array, scalar
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.form import Form
 from dalembert.systems.picture import Picture
@@ -29,6 +31,7 @@ class Hamiltonian(Constrained):
     momenta: ClassVar[str] = "p"
     energy_role: ClassVar[str] = "hamiltonian"
 
+    @suggesting
     def __init__(
         self,
         coordinates: Sequence[str] | int,
@@ -39,16 +42,13 @@ class Hamiltonian(Constrained):
         dissipation: Any = None,
         force: Any = None,
         inputs: Any = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
         invariants: Any = None,
         dimension: int | None = None,
         name: str | None = None,
-        initial: Mapping[str, Any] | None = None,
+        initial: Mapping[str, ArrayLike] | None = None,
         picture: Picture | None = None,
-        **unknown: Any,
     ) -> None:
-        if unknown:
-            raise UnknownKeyword.of(type(self).__name__, unknown, type(self).__init__)
         super().__init__(coordinates, parameters, name, initial, dimension)
         extra = self._define_common(holonomic, nonholonomic, dissipation, force, inputs, invariants, picture)
         H = scalar("hamiltonian", self._trace("hamiltonian", hamiltonian, ("q", "p", "t", "invariants"), extra))
@@ -70,6 +70,14 @@ class Hamiltonian(Constrained):
         if role == "kinetic":
             return self.expression("hamiltonian") - self.role("potential")
         return super()._derived(role)
+
+    def of_state(self, expression: SX) -> SX:
+        return ca.substitute(expression, self.v, self.role("velocity"))
+
+    def completed(self, parts: Mapping[str, Array], t: Array | float, par: Array) -> dict[str, Array]:
+        some = len(parts["q"]) > 0
+        v = self.numeric("velocity", par, **parts, t=t) if some else np.zeros((0, self.n))
+        return {"q": parts["q"], "v": v, "p": parts["p"]}
 
     def force(self) -> SX:
         """All of `p'` but constraint forces: `-H_q + f + B u - R v`, with `v = H_p`."""

@@ -75,7 +75,7 @@ def _general(s: Mechanical, L: Any, M: Any) -> Any:
         G = s.role("jacobian")
         rows = ca.vertcat(rows + G.T @ lam, G @ a + s.role("curvature"))
     names = (*s.coordinates, *(f"v_{c}" for c in s.coordinates))
-    initial = {"q": [*s.initial["q"], *s.initial["v"]]} if {"q", "v"} <= set(s.initial) else {}
+    initial = {"y": [*s.initial["q"], *s.initial["v"]]} if {"q", "v"} <= set(s.initial) else {}
     return IndexOneDAE.of_expressions(
         s, names, ca.vertcat(s.q, s.v), ca.vertcat(a, lam), [ca.vertcat(s.v, a)], ca.densify(rows), initial
     )

@@ -8,10 +8,11 @@ from typing import Any, ClassVar
 import casadi as ca
 import numpy as np
 from casadi import SX
+from numpy.typing import ArrayLike
 
-from dalembert.errors import ModelError, UnknownKeyword
+from dalembert.errors import ModelError, suggesting
 from dalembert.systems import conversions, scales
-from dalembert.systems.base import scalar, square
+from dalembert.systems.base import Array, scalar, square
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.form import Form, inverse_by_blocks
 from dalembert.systems.hamiltonian import Hamiltonian
@@ -71,6 +72,7 @@ class Mechanical(Constrained):
     momenta: ClassVar[str] = "v"
     energy_role: ClassVar[str] = "potential"
 
+    @suggesting
     def __init__(
         self,
         coordinates: Sequence[str] | int,
@@ -83,16 +85,13 @@ class Mechanical(Constrained):
         force: Any = None,
         inputs: Any = None,
         kinematics: Any = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
         invariants: Any = None,
         dimension: int | None = None,
         name: str | None = None,
-        initial: Mapping[str, Any] | None = None,
+        initial: Mapping[str, ArrayLike] | None = None,
         picture: Picture | None = None,
-        **unknown: Any,
     ) -> None:
-        if unknown:
-            raise UnknownKeyword.of(type(self).__name__, unknown, type(self).__init__)
         super().__init__(coordinates, parameters, name, initial, dimension)
         if kinematics is not None:
             self._define_kinematics(kinematics)
@@ -196,7 +195,13 @@ class Mechanical(Constrained):
             return f"the mass matrix of {self.name!r}, which is singular"
         return super().lacks(need)
 
-    def massless(self, q: np.ndarray | None = None, par: np.ndarray | None = None) -> tuple[str, ...]:
+    def of_state(self, expression: SX) -> SX:
+        return ca.substitute(expression, self.p, ca.densify(self.expression("mass") @ self.v))
+
+    def completed(self, parts: Mapping[str, Array], t: Array | float, par: Array) -> dict[str, Array]:
+        return {**parts, "p": self.numeric("momentum", par, **parts) if len(parts["q"]) else np.zeros((0, self.nv))}
+
+    def massless(self, q: Array | None = None, par: Array | None = None) -> tuple[str, ...]:
         """Coordinates without mass, at given or default values; none where the mass depends on an unknown position."""
         if q is None and not self.constant_mass and "q" not in self.initial:
             return ()

@@ -91,7 +91,7 @@ def attach(system: System, picture: Picture | None) -> None:
         system.picture = _default(system, picture or Picture())
         return
     system.picture = picture
-    points = system._trace("picture.points", picture.points, ("x" if system.kind == "port-hamiltonian" else "q", "t"))
+    points = system._trace("picture.points", picture.points, (system.state[0], "t"))
     if points.shape[1] not in (2, 3):
         raise ModelError(f"picture.points must have 2 or 3 columns, got the shape {points.shape}")
     _check(picture, points.shape[0])
@@ -102,9 +102,10 @@ def inherit(system: System, other: System) -> None:
     """Copy the picture of another system, whose coordinates are the first ones of this one."""
     system.picture = other.picture
     if "points" in other._functions:
-        f = other._functions["points"]
-        free = {name: ca.SX.zeros(f.size1_in(name)) for name in ("v", "p", "u")}
-        system._define("points", f(system.q[: other.n], free["v"], free["p"], system.t, free["u"], system.par))
+        f, own = other._functions["points"], getattr(system, system.state[0])
+        values = {name: ca.SX.zeros(f.size1_in(name)) for name in other.arguments}
+        values |= {other.state[0]: own[: other.n], "t": system.t}
+        system._define("points", f(*values.values(), system.par))
 
 
 def _check(picture: Picture, rows: int) -> None:
@@ -133,7 +134,7 @@ def _default(system: System, given: Picture) -> Picture | None:
     groups = particles(system)
     if not groups or len(groups) > MOST:
         return given if given.units else None
-    points = ca.vertcat(*(system.q[g].T for g in groups))
+    points = ca.vertcat(*(getattr(system, system.state[0])[g].T for g in groups))
     links, pivots = _rods(system, groups)
     count = len(groups)
     for k, (i, place) in enumerate(pivots):
@@ -165,13 +166,13 @@ def _rods(system: System, groups: list[Group]) -> tuple[list[tuple[int, int]], l
         a = groups[touched[0]]
         if len(touched) == 2:
             b = groups[touched[1]]
-            apart = system.q[a] - system.q[b]
+            apart = getattr(system, system.state[0])[a] - getattr(system, system.state[0])[b]
             if _along(system, [(G[i, a].T, apart), (G[i, b].T, -apart)]):
                 links.append((touched[0], touched[1]))
             continue
         for find in (_origin, _centre, _meeting):
             place = find(system, G[i, a].T, a)
-            if place is not None and _along(system, [(G[i, a].T, system.q[a] - place.T)]):
+            if place is not None and _along(system, [(G[i, a].T, getattr(system, system.state[0])[a] - place.T)]):
                 pivots.append((touched[0], place))
                 break
     return links, pivots
@@ -183,7 +184,7 @@ def _origin(system: System, gradient: SX, a: Group) -> SX | None:
 
 def _meeting(system: System, gradient: SX, a: Group) -> SX | None:
     """The point where the lines along a gradient meet: the pivot of any function of the distance, if it does not move."""
-    f = ca.Function("f", [system.q, system.t, system.par], [ca.densify(gradient)])
+    f = ca.Function("f", [getattr(system, system.state[0]), system.t, system.par], [ca.densify(gradient)])
     rng = np.random.default_rng(2)
     rows, goal = [], []
     for q in rng.normal(size=(6, system.n)):
@@ -200,17 +201,17 @@ def _meeting(system: System, gradient: SX, a: Group) -> SX | None:
 
 def _centre(system: System, gradient: SX, a: Group) -> SX | None:
     """The point where a gradient that is linear in the position vanishes."""
-    slope = ca.jacobian(gradient, system.q)[:, a]
-    if ca.depends_on(slope, system.q) or slope[0, 0].is_zero():
+    slope = ca.jacobian(gradient, getattr(system, system.state[0]))[:, a]
+    if ca.depends_on(slope, getattr(system, system.state[0])) or slope[0, 0].is_zero():
         return None
-    at = ca.substitute(gradient, system.q[a], ca.SX.zeros(len(a)))
+    at = ca.substitute(gradient, getattr(system, system.state[0])[a], ca.SX.zeros(len(a)))
     return ca.densify(-at / slope[0, 0]).T
 
 
 def _along(system: System, pairs: list[tuple[SX, SX]]) -> bool:
     """Whether gradients are parallel to differences, all with one factor, at a few random values."""
     gradient, apart = ca.vertcat(*(g for g, _ in pairs)), ca.vertcat(*(d for _, d in pairs))
-    f = ca.Function("f", [system.q, system.t, system.par], [ca.densify(gradient), ca.densify(apart)])
+    f = ca.Function("f", [getattr(system, system.state[0]), system.t, system.par], [ca.densify(gradient), ca.densify(apart)])
     rng = np.random.default_rng(1)
     par = system.pack()
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""The structure of a port-Hamiltonian system, checked at a few states: skew, symmetric, positive semidefinite, `E^T z = grad H`."""
+"""The structure of a port-Hamiltonian system, checked at a few states: skew, semidefinite, `E^T z = grad H`."""
 
 from __future__ import annotations
 

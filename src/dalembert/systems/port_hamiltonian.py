@@ -10,7 +10,7 @@ import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike
 
-from dalembert.errors import MethodError, ModelError, UnknownKeyword
+from dalembert.errors import MethodError, ModelError, suggesting
 from dalembert.systems import port_changes, port_checks, scales
 from dalembert.systems.base import System, column, scalar, tuples
 from dalembert.systems.bases import bases
@@ -58,8 +58,10 @@ class PortHamiltonian(System):
     variables: ClassVar[tuple[str, ...]] = ("x",)
     state: ClassVar[tuple[str, ...]] = ("x",)
     starts: ClassVar[tuple[str, ...]] = ("x",)
+    energy_role: ClassVar[str] = "hamiltonian"
     given: ClassVar[frozenset[str]] = frozenset([*MATRICES, "hamiltonian", "z", "r", "law", "constraint", "points"])
 
+    @suggesting
     def __init__(
         self,
         coordinates: Sequence[str] | int,
@@ -76,14 +78,11 @@ class PortHamiltonian(System):
         r: Any = None,
         ports: Sequence[str] | None = None,
         feedback: Callable[..., Any] | None = None,
-        parameters: Mapping[str, Any] | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None,
         name: str | None = None,
-        initial: Mapping[str, Any] | None = None,
+        initial: Mapping[str, ArrayLike] | None = None,
         picture: Picture | None = None,
-        **unknown: Any,
     ) -> None:
-        if unknown:
-            raise UnknownKeyword.of(type(self).__name__, unknown, type(self).__init__)
         super().__init__(coordinates, parameters, name, initial)
         n = self.n
         given = {"E": E, "J": J, "R": R, "B": B, "P": P, "S": S, "N": N}
@@ -210,6 +209,11 @@ class PortHamiltonian(System):
 
     # ---- structure --------------------------------------------------------------------------------------
 
+    @property
+    def positions(self) -> list[int]:
+        """The states on which the constraint of a mechanism depends."""
+        return self._constraint[0] if self._constraint else []
+
     def samples(self, count: int = 3) -> list[tuple[np.ndarray, float]]:
         rng = np.random.default_rng(0)
         center = np.asarray(self.initial["x"], dtype=float) if "x" in self.initial else np.zeros(self.n)
@@ -220,7 +224,9 @@ class PortHamiltonian(System):
             points = [np.abs(x) + 0.5 for x in points] + points
         return [(x, float(rng.uniform())) for x in points]
 
-    def at(self, role: str, x: Any, t: float = 0.0, parameters: Mapping[str, Any] | None = None, u: Any = None) -> np.ndarray:
+    def at(
+        self, role: str, x: Any, t: float = 0.0, parameters: Mapping[str, ArrayLike] | None = None, u: Any = None
+    ) -> np.ndarray:
         """A matrix or vector of the system at a state, as numbers."""
         if role not in self._functions:
             self._define(role, self._derived(role))
@@ -238,6 +244,8 @@ class PortHamiltonian(System):
             return ca.densify(ca.gradient(self.expression("hamiltonian"), self.x))
         if role == "rate_of_energy":
             return ca.densify(ca.jacobian(self.expression("hamiltonian"), self.t))
+        if role == "constraint_slope":
+            return ca.jacobian(self.expression("constraint"), self.x)
         if role == "constraint_rate":  # Dg v, with the costates of the velocities
             assert self._constraint is not None
             states, v, _ = self._constraint

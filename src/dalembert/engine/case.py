@@ -1,0 +1,161 @@
+"""A `Case`: what is to be run, checked; the common beginning of runs, sensitivities, sections and dense output."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dalembert.engine import kinds
+from dalembert.engine.initial import Inputs, inputs_of, number
+from dalembert.engine.kinds import Given, Values
+from dalembert.engine.machine import memory as physical_memory
+from dalembert.engine.newton import EPS, Rule
+from dalembert.engine.program import Program
+from dalembert.engine.run import Grid, Layout
+from dalembert.engine.runners import Engine
+from dalembert.errors import DalembertError, InconsistentState, MethodError
+from dalembert.methods.base import Method, find
+from dalembert.systems.base import System
+
+Array = NDArray[np.float64]
+ENGINES = 32  # kept with a system; the oldest one goes first
+_BUILDING = threading.RLock()
+
+
+@dataclass(frozen=True)
+class Case:
+    """A system, a method, parameters, inputs and a start, all checked."""
+
+    system: System
+    method: Method
+    par: Array
+    inputs: Inputs
+    t0: float
+    values: Values
+    lam: Array | None = None
+
+    @classmethod
+    def of(
+        cls,
+        system: System,
+        method: str | Method,
+        given: Given,
+        *,
+        t0: float,
+        u: object,
+        parameters: Mapping[str, ArrayLike] | None,
+        lam: ArrayLike | None = None,
+    ) -> Case:
+        """The case of a call; what is wrong with it is said before any work is done."""
+        method = find(method)
+        method.check(system)
+        par, t0 = system.pack(parameters), number("t0", t0)
+        inputs = inputs_of(system, u, t0)
+        first = inputs(np.array([t0]))[0]
+        values = kinds.choose(system, given, par, t0, first)
+        kinds.check(system, values, par, t0, first, method)
+        return cls(system, method, par, inputs, t0, values, None if lam is None else given_multipliers(system, lam))
+
+    def engine(self) -> Engine:
+        """The engine of the method on the system."""
+        return prepare(self.system, self.method)
+
+    def state(self, layout: Layout) -> Array:
+        """The state vector at the start: the values, and what the method carries along."""
+        return start(self.system, layout, self.values, self.par, self.t0, self.inputs, self.lam)
+
+    def explain(self, layout: Layout, state: Array, t: float, h: float) -> DalembertError | None:
+        """Why a step from a state failed, where that can be told."""
+        values = {name: state[layout.fields[name]] for name in self.system.state}
+        return kinds.explain(self.system, values, self.par, t, h, self.inputs(np.array([t]))[0])
+
+
+def prepare(system: System, method: Method) -> Engine:
+    """The engine of a method on a system, built once and kept with the system."""
+    if method.external:
+        raise MethodError(f"{method} runs outside of the engine: it has no derivatives, sections or steps of its own to repeat")
+    with _BUILDING:  # methods may set options of CasADi that hold for the whole process while they build
+        if method not in system._steps:
+            kept = [key for key, value in system._steps.items() if isinstance(value, Engine)]
+            for key in kept[: len(kept) - ENGINES + 1]:
+                del system._steps[key]
+            system._steps[method] = Engine(Program(method.step(system)))
+        out: Engine = system._steps[method]
+    return out
+
+
+def start(
+    system: System, layout: Layout, values: Values, par: Array, t: float, inputs: Inputs, lam: Array | None = None
+) -> Array:
+    """The state vector of given values, and of what the method carries along."""
+    state = np.zeros(layout.n_state)
+    for name, part in layout.fields.items():
+        kind = layout.step.start.get(name)
+        if kind is None:
+            state[part] = values[name]
+        elif kind == "lam" and system.m:
+            first = inputs(np.array([t]))[0]
+            state[part] = kinds.multipliers(system, values, par, t, first) if lam is None else lam
+    return state
+
+
+def given_multipliers(system: System, lam: ArrayLike) -> Array:
+    """Given multipliers, refused where they are not one number for each constraint."""
+    try:
+        given = np.asarray(lam, dtype=float).ravel()
+    except (TypeError, ValueError):
+        given = np.full(1, np.nan)
+    if given.shape != (system.m,) or not np.isfinite(given).all():
+        raise InconsistentState(f"lam must be {system.m} finite numbers, one for each constraint, not {lam!r}")
+    return given
+
+
+def whole(name: str, value: object) -> int:
+    """A whole number, at least 1."""
+    try:
+        number = int(value)  # type: ignore[call-overload]
+        good = not isinstance(value, bool) and number == value and number >= 1
+    except (TypeError, ValueError, OverflowError):
+        good = False
+    if not good:
+        raise MethodError(f"{name} must be a whole number, at least 1, not {value!r}")
+    return int(number)
+
+
+def make_grid(t0: float, t_end: float, step: float, save_every: int) -> Grid:
+    """The grid of times, checked."""
+    t0, t_end, step = number("t0", t0), number("t_end", t_end), number("step", step)
+    if step <= 0:
+        raise MethodError(f"step must be positive, not {step:g}; to run backwards in time, reverse the velocities")
+    if t_end < t0:
+        raise MethodError(f"t_end = {t_end:g} lies before t0 = {t0:g}; to run backwards in time, reverse the velocities")
+    save_every = whole("save_every", save_every)
+    count = (t_end - t0) / step
+    if count / save_every > min(1e9, physical_memory() / 48):
+        raise MethodError(
+            f"{count:.3g} steps with save_every={save_every} do not fit into memory; save less often or take larger steps"
+        )
+    return Grid(t0, t_end, step, save_every)
+
+
+def make_rule(tolerance: float | None, max_iterations: int) -> Rule:
+    """The rule of Newton's iteration, checked."""
+    max_iterations = whole("max_iterations", max_iterations)
+    if tolerance is None:
+        return Rule(max_iterations=max_iterations)
+    tolerance = number("tolerance", tolerance)
+    if not EPS <= tolerance < 1:
+        raise MethodError(f"tolerance must lie between round-off ({EPS:.1e}) and 1, not {tolerance:g}")
+    return Rule(tolerance=tolerance, max_iterations=max_iterations)
+
+
+def check_call(system: object, compile: object) -> None:
+    """The system is one, and `compile` has a meaning."""
+    if not isinstance(system, System):
+        raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}")
+    if not (isinstance(compile, (bool, np.bool_)) or (isinstance(compile, str) and compile == "auto")):
+        raise MethodError(f"compile must be 'auto', True or False, not {compile!r}")
