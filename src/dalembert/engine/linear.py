@@ -15,6 +15,7 @@ from collections.abc import Iterator
 import casadi as ca
 import numpy as np
 
+from dalembert.engine.newton import Array
 from dalembert.engine.program import Program
 from dalembert.systems.batch import batch, dense
 
@@ -34,9 +35,7 @@ class Linearization:
         self.sparsities = [b.sparsity() for b in blocks]
         self.function = ca.Function("derivatives", inputs, blocks)
 
-    def matrices(
-        self, states: np.ndarray, t: np.ndarray, h: np.ndarray, u: np.ndarray, par: np.ndarray, x: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def matrices(self, states: Array, t: Array, h: Array, u: Array, par: Array, x: Array) -> tuple[Array, Array]:
         """`ds1/ds` and `ds1/dpar` of each step; arguments have one row a step."""
         values = batch(self.function, [states, t[:, None], h[:, None], u, par, x], len(t))
         R_x, R_s, R_p, N_x, N_s, N_p = (dense(v, s) for v, s in zip(values, self.sparsities, strict=True))

@@ -9,28 +9,31 @@ from __future__ import annotations
 import math
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
+import casadi as ca
 import numpy as np
 
 from dalembert.engine.elimination import solve_pivoted as solve_pivoted
-from dalembert.engine.newton import TINY, Rule
+from dalembert.engine.newton import TINY, Array, Rule
 from dalembert.engine.program import WEIGH_EVERY, Program, Stage
 from dalembert.errors import MethodError
+
+Call = Callable[[], object]  # does its work on arrays that are bound to it
 
 
 @dataclass
 class Memory:
     """Where a run stands: state, solutions of the last two steps (all solves in a row), parameters."""
 
-    state: np.ndarray
-    last: np.ndarray
-    before: np.ndarray
-    par: np.ndarray
+    state: Array
+    last: Array
+    before: Array
+    par: Array
 
     @classmethod
-    def start(cls, program: Program, state: np.ndarray, par: np.ndarray, t: float = 0.0, h: float = 1.0) -> Memory:
+    def start(cls, program: Program, state: Array, par: Array, t: float = 0.0, h: float = 1.0) -> Memory:
         first = program.first_memory(state, t, h, np.zeros(program.n_u), par)
         return cls(state.copy(), first, first.copy(), par)
 
@@ -39,10 +42,10 @@ class Memory:
 class Records:
     """Rows written after every `save_every`-th step: state, multipliers, work since the last row."""
 
-    state: np.ndarray
-    lam: np.ndarray
-    work: np.ndarray
-    unknowns: np.ndarray | None = None
+    state: Array
+    lam: Array
+    work: Array
+    unknowns: Array | None = None
 
     @classmethod
     def empty(cls, program: Program, rows: int, unknowns: bool = False) -> Records:
@@ -86,20 +89,20 @@ class Outcome:
     size: float = 0.0
 
 
-def _view(array: np.ndarray) -> Any:
+def _view(array: Array) -> memoryview[float]:
     """The memory of an array: entries are read and written as plain floats, faster than through NumPy."""
-    return memoryview(array)  # type: ignore[arg-type]
+    return memoryview(array)  # type: ignore[arg-type,return-value]
 
 
-def bind(function: Any, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> tuple[Any, Any]:
+def bind(function: ca.Function, inputs: list[Array], outputs: list[Array]) -> tuple[Call, object]:
     """A call without arguments that evaluates a function on given arrays, and what must be kept alive for it."""
     buffer, evaluate = function.buffer()
     for i, array in enumerate(inputs):
         if array.size:
-            buffer.set_arg(i, _view(array))
+            buffer.set_arg(i, _view(array))  # type: ignore[call-arg,arg-type]  # the stub is that of C
     for i, array in enumerate(outputs):
         if array.size:
-            buffer.set_res(i, _view(array))
+            buffer.set_res(i, _view(array))  # type: ignore[call-arg,arg-type]
     return evaluate, (buffer, function, inputs, outputs)
 
 
@@ -121,7 +124,7 @@ class VirtualMachine:
         self.lam, self.work, self.check = np.zeros(p.n_lam), np.zeros(2), np.zeros(1)
         self._lock = threading.Lock()  # the buffers serve one run at a time
         self.solves = []
-        self._keep: list[Any] = []
+        self._keep: list[object] = []
         for k, stage in enumerate(p.stages):
             scale, size, known = np.zeros(stage.n_scale), np.zeros(1), [*common, *x[:k]]
             weigh = self._bind(stage.weigh, known, [scale])
@@ -131,8 +134,8 @@ class VirtualMachine:
         self.finish = self._bind(p.finish, [*common, *x], [self.next, self.lam, self.work, self.check])
 
     def _linear_solver(
-        self, stage: Stage, x: np.ndarray, known: list[np.ndarray], history: list[np.ndarray], scale: np.ndarray, size: np.ndarray
-    ) -> tuple[Any, Any, Any]:
+        self, stage: Stage, x: Array, known: list[Array], history: list[Array], scale: Array, size: Array
+    ) -> tuple[Call, Call, Call]:
         """The parts of an iteration: guess `x` and take the Jacobian there; take it at `x`; change `x` and write the size."""
         constants = np.zeros(stage.constants)
         begin = self._bind(stage.begin, [*known, *history], [x, constants])
@@ -140,7 +143,7 @@ class VirtualMachine:
         # x_i is read before its new value, which depends on it, is written: both may share one place
         return begin, factor, self._bind(stage.update, [x, scale, constants], [x, size])
 
-    def _bind(self, function: Any, inputs: list[np.ndarray], outputs: list[np.ndarray]) -> Any:
+    def _bind(self, function: ca.Function, inputs: list[Array], outputs: list[Array]) -> Call:
         evaluate, kept = bind(function, inputs, outputs)
         self._keep.append(kept)
         return evaluate
@@ -154,7 +157,7 @@ class VirtualMachine:
         first: int,
         steps: int,
         h: float,
-        inputs: np.ndarray,
+        inputs: Array,
         save_every: int,
         rule: Rule,
     ) -> Outcome:
@@ -164,16 +167,13 @@ class VirtualMachine:
         the beginning of the run is a multiple of `save_every`; work is added up in between.
         """
         with self._lock:
-            self.state[:], self.par[:], self.h[0] = memory.state, memory.par, h
-            self.last[:], self.before[:] = memory.last, memory.before
-            if inputs.size:
-                self.u[:] = inputs[0]
+            self._load(memory, h, inputs)
             varying = len(inputs) > 1
             # everything the loop touches as a local name: at a few microseconds a step, looking things up costs
             cut = self.program.n_state + self.program.n_unknowns
             before, last, now, after = _view(self.before), _view(self.last), _view(self.now)[:cut], _view(self.after)
             t, check, work, finish = _view(self.t), _view(self.check), _view(self.work), self.finish
-            states, lams, works, working = out.state, out.lam, _view(out.work), self.program.working
+            works, working = _view(out.work), self.program.working
             solves = [
                 (begin, rule.bind(update, size, factor, accept), weigh)
                 for begin, factor, update, accept, size, weigh in self.solves
@@ -206,14 +206,23 @@ class VirtualMachine:
                     works[row, 0] += work[0]
                     works[row, 1] += work[1]
                 if (k + 1) % save_every == 0:
-                    states[row] = self.next
-                    lams[row] = self.lam
-                    if out.unknowns is not None:
-                        out.unknowns[row] = self.x
+                    self._write(out, row)
                     row += 1
             memory.state[:], memory.last[:], memory.before[:] = self.state, self.last, self.before
             size = 0.0 if failed < 0 else math.nan if failed == len(solves) else float(self.solves[failed][4][0])
             return Outcome(done, iterations, failed, size)
+
+    def _load(self, memory: Memory, h: float, inputs: Array) -> None:
+        self.state[:], self.par[:], self.h[0] = memory.state, memory.par, h
+        self.last[:], self.before[:] = memory.last, memory.before
+        if inputs.size:
+            self.u[:] = inputs[0]
+
+    def _write(self, out: Records, row: int) -> None:
+        out.state[row] = self.next
+        out.lam[row] = self.lam
+        if out.unknowns is not None:
+            out.unknowns[row] = self.x
 
 
 class Pivoted(VirtualMachine):
@@ -226,8 +235,8 @@ class Pivoted(VirtualMachine):
     name = "pivoted"
 
     def _linear_solver(
-        self, stage: Stage, x: np.ndarray, known: list[np.ndarray], history: list[np.ndarray], scale: np.ndarray, size: np.ndarray
-    ) -> tuple[Any, Any, Any]:
+        self, stage: Stage, x: Array, known: list[Array], history: list[Array], scale: Array, size: Array
+    ) -> tuple[Call, Call, Call]:
         self.matrices = getattr(self, "matrices", [])
         self.matrices.append(None)
         index = len(self.matrices) - 1

@@ -5,14 +5,13 @@ from __future__ import annotations
 import ctypes
 import re
 from importlib.resources import files
-from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from dalembert.engine import compiler
 from dalembert.engine.machine import Memory, Outcome, Records
-from dalembert.engine.newton import Rule
+from dalembert.engine.newton import Array, Rule
 from dalembert.engine.program import WEIGH_EVERY, Program
 
 # what is rarely called is compiled without optimisation, which takes a quarter of a compiler's time
@@ -99,7 +98,7 @@ class Native:
         first: int,
         steps: int,
         h: float,
-        inputs: np.ndarray,
+        inputs: Array,
         save_every: int,
         rule: Rule,
     ) -> Outcome:
@@ -115,5 +114,5 @@ class Native:
         return Outcome(outcome.steps, outcome.iterations, outcome.failed, outcome.size)
 
 
-def _pointer(array: Any) -> Any:
+def _pointer(array: Array | None) -> int | None:
     return None if array is None else array.ctypes.data

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, MutableSequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import casadi as ca
@@ -49,7 +49,7 @@ class Rule:
     def bind(
         self,
         update: Callable[[], object],
-        sizes: MutableSequence[float],
+        sizes: memoryview[float] | list[float],
         factor: Callable[[], object],
         accept: Callable[[], object],
     ) -> Callable[[bool], int]:
@@ -93,23 +93,23 @@ class Rule:
         return iterate
 
 
-Vector = NDArray[np.float64]
+Array = NDArray[np.float64]
 Matrix = NDArray[np.float64] | ca.DM
-Residual = Callable[[Vector], tuple["Vector | ca.DM", Matrix]]
-Change = Callable[[Vector, Vector, Matrix], Vector]
+Residual = Callable[[Array], tuple["Array | ca.DM", Matrix]]
+Change = Callable[[Array, Array, Matrix], Array]
 
 
-def newton_change(x: Vector, r: Vector, J: Matrix) -> Vector:
+def newton_change(x: Array, r: Array, J: Matrix) -> Array:
     """`J^-1 r`, by partial pivoting; the smallest such change where `J` is not square."""
     if J.shape[0] == J.shape[1]:
         return solve_pivoted(J, r)
     return np.asarray(np.linalg.lstsq(_dense(J), r, rcond=None)[0])
 
 
-def projection(weight: Callable[[Vector], Vector]) -> Change:
+def projection(weight: Callable[[Array], Array]) -> Change:
     """`W J^T (J W J^T)^-1 r` with a matrix `W(x)`: the smallest change in the norm of `W^-1`."""
 
-    def change(x: Vector, r: Vector, J: Matrix) -> Vector:
+    def change(x: Array, r: Array, J: Matrix) -> Array:
         G, W = _dense(J), weight(x)
         return np.asarray(W @ G.T @ solve_pivoted(G @ W @ G.T, r))
 
@@ -118,16 +118,16 @@ def projection(weight: Callable[[Vector], Vector]) -> Change:
 
 def solve(
     residual: Residual,
-    x0: Vector,
+    x0: Array,
     *,
     change: Change = newton_change,
     scale: float = 0.0,
-    terms: Callable[[Vector], Vector] | None = None,
+    terms: Callable[[Array], Array] | None = None,
     tolerance: float = 4 * EPS,
     max_iterations: int = 50,
     what: str = "the equations",
     t: float = 0.0,
-) -> Vector:
+) -> Array:
     """A zero of `residual(x) -> (r, J)` near `x0`; raises `ConvergenceError` where none is found.
 
     `change(x, r, J)` is what Newton's iteration subtracts; it is halved while the residual would grow. The iteration is done
@@ -170,7 +170,7 @@ def solve(
 class _Point:
     """A residual at one point, and its size relative to its terms."""
 
-    def __init__(self, residual: Residual, x: Vector, scale: float, terms: Callable[[Vector], Vector] | None) -> None:
+    def __init__(self, residual: Residual, x: Array, scale: float, terms: Callable[[Array], Array] | None) -> None:
         self.x = x
         with np.errstate(all="ignore"):
             r, self.J = residual(x)
@@ -180,7 +180,7 @@ class _Point:
             self.ratio = float((np.abs(self.r) / (self.rows + TINY)).max(initial=0.0))
 
 
-def _halved(here: _Point, step: Vector, at: Callable[[Vector], _Point]) -> tuple[_Point, float]:
+def _halved(here: _Point, step: Array, at: Callable[[Array], _Point]) -> tuple[_Point, float]:
     """The point after a step, or after the largest part of it that makes the residual smaller; and which part that is."""
     factor, rows = 1.0, here.rows + TINY
     size = float(np.abs(here.r / rows).max())
@@ -192,9 +192,9 @@ def _halved(here: _Point, step: Vector, at: Callable[[Vector], _Point]) -> tuple
         factor /= 2
 
 
-def _dense(x: Matrix) -> Vector:
+def _dense(x: Matrix) -> Array:
     return np.asarray(x.full() if isinstance(x, ca.DM) else x, dtype=np.float64)
 
 
-def _text(x: Vector) -> str:
+def _text(x: Array) -> str:
     return np.array2string(x, precision=4, threshold=8)

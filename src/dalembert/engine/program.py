@@ -17,19 +17,20 @@ are the sub-expressions of the update that do not depend on the iterate, the fac
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import casadi as ca
 import numpy as np
 
 from dalembert.engine import elimination
-from dalembert.engine.newton import TINY
+from dalembert.engine.newton import TINY, Array
 from dalembert.engine.rounding import sizes
 from dalembert.methods.step import Solve, Step
 
 SX = ca.SX
+Order = list[tuple[int, int]]  # the pivots of an elimination: rows and columns
 HUGE = 1e300  # what is larger counts as infinite
 ROUNDING = 1e-6  # a residual of 1e-8 times this, 45 eps, of what rounding can do is round-off
 WEIGH_EVERY = 64  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
@@ -61,7 +62,7 @@ class Stage:
 class Program:
     """The functions of a step, their sizes, and where things lie in the state."""
 
-    def __init__(self, step: Step, orders: tuple[Any, ...] | None = None) -> None:
+    def __init__(self, step: Step, orders: tuple[Order, ...] | None = None) -> None:
         self.step = step
         self.fields: dict[str, slice] = {}
         start = 0
@@ -74,7 +75,7 @@ class Program:
         self.state = ca.vertcat(*step.state.values())
         self.common = [self.state, step.t, step.h, ca.vec(step.u), step.par]
         self.stages: list[Stage] = []
-        known: list[Any] = []
+        known: list[SX] = []
         for k, solve in enumerate(step.solves):
             order = orders[k] if orders else None
             self.stages.append(self._stage(k, solve, known, order))
@@ -89,7 +90,7 @@ class Program:
         outputs = [after, step.lam, work, ca.sumsqr(after)]
         self.finish = ca.Function("finish", [*self.common, *known], [ca.densify(x) for x in outputs])
 
-    def _stage(self, k: int, solve: Solve, known: list[Any], order: Any) -> Stage:
+    def _stage(self, k: int, solve: Solve, known: list[SX], order: Order | None) -> Stage:
         x, n = solve.unknowns, solve.unknowns.numel()
         at, scale = SX.sym("at", n), SX.sym("scale", solve.scale.numel())
         J = ca.jacobian(solve.residual, x)
@@ -118,7 +119,7 @@ class Program:
             residual=ca.Function(f"residual{k}", [x, *inputs], [ca.densify(solve.residual), J]),
         )
 
-    def first_memory(self, state: Any, t: float, h: float, u: Any, par: Any) -> np.ndarray:
+    def first_memory(self, state: Array, t: float, h: float, u: Array, par: Array) -> Array:
         """What stands for the solutions of earlier steps in the first one."""
         parts = []
         for k, solve in enumerate(self.step.solves):
@@ -142,9 +143,9 @@ class Program:
             total += int(stage.factor.n_instructions()) + 3 * int(stage.update.n_instructions())
         return total
 
-    def repivoted(self, matrices: list[Any]) -> Program:
+    def repivoted(self, matrices: Sequence[ca.DM | None]) -> Program:
         """The same program with pivots chosen for given numerical Jacobians."""
-        return Program(self.step, tuple(elimination.numeric_order(m) for m in matrices))
+        return Program(self.step, tuple(elimination.numeric_order(m) for m in matrices if m is not None))
 
 
 def _measured(solve: Solve) -> list[int] | None:
@@ -174,16 +175,16 @@ def _acceptance(k: int, solve: Solve, inputs: list[SX], scale: SX, seen: list[in
     return ca.Function(f"accept{k}", [*inputs, x, scale], _shared([ca.norm_2(ratio)]))
 
 
-def _shared(expressions: list[Any]) -> list[Any]:
+def _shared(expressions: list[SX]) -> list[SX]:
     """Common sub-expressions taken together, where that does not take longer than it can save."""
     return ca.cse(expressions) if ca.n_nodes(SX(ca.veccat(*expressions))) < 20_000 else expressions  # type: ignore[no-any-return]
 
 
-def _split(outputs: list[Any], varying: list[Any]) -> tuple[list[Any], Any, Any]:
+def _split(outputs: list[SX], varying: list[SX]) -> tuple[list[SX], SX, SX]:
     """Take out the sub-expressions that do not depend on `varying`: outputs, symbols for them, their values."""
-    own = {s.element_hash() for s in ca.veccat(*varying).elements()}
+    own = {s.element_hash() for s in ca.symvar(ca.veccat(*varying))}
 
-    def fixed(expressions: list[Any]) -> list[Any]:
+    def fixed(expressions: list[SX]) -> list[SX]:
         return [s for s in ca.symvar(ca.veccat(*expressions)) if s.element_hash() not in own]
 
     new, symbols, values = ca.extract_parametric(outputs, ca.veccat(*fixed(outputs)), {"prefix": "c_"})
