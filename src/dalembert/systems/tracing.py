@@ -38,7 +38,7 @@ def _numpy_mode(mode: int = 1) -> Iterator[None]:
             ca.GlobalOptions.setNumpyMode(before)
 
 
-_UFUNCS: dict[Any, Callable[..., Any]] = {
+_UFUNCS: dict[np.ufunc, Callable[..., SX]] = {
     np.add: operator.add,
     np.subtract: operator.sub,
     np.multiply: operator.mul,
@@ -104,7 +104,7 @@ _UFUNCS: dict[Any, Callable[..., Any]] = {
 class _Symbolic:
     """NumPy's protocol for scalars and arrays of symbols."""
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **kwargs: Any) -> Any:
         kwargs.pop("dtype", None)
         inputs = tuple(_object_array(x) for x in inputs)
         if method != "__call__" or ufunc not in _UFUNCS:
@@ -135,10 +135,10 @@ class Scalar(_Symbolic):
     ndim = 0
     size = 1
 
-    def __init__(self, sx: Any) -> None:
+    def __init__(self, sx: SX) -> None:
         self.sx = sx
 
-    def __SX__(self) -> Any:
+    def __SX__(self) -> SX:
         return self.sx
 
     def __bool__(self) -> bool:
@@ -201,7 +201,7 @@ for _ufunc, _rule in _UFUNCS.items():
 class Array(_Symbolic, np.ndarray):
     """An object array of `Scalar`: what a model function gets for `q`, `v`, `p`, `u` and array parameters."""
 
-    def __SX__(self) -> Any:
+    def __SX__(self) -> SX:
         return to_sx(self)
 
     def clip(self, *limits: Any, **named: Any) -> Any:  # type: ignore[override]
@@ -214,17 +214,17 @@ class Array(_Symbolic, np.ndarray):
         return _extreme(np.minimum, self, axis)
 
 
-def symbols(sx: Any, shape: tuple[int, ...]) -> Any:
+def symbols(sx: SX, shape: tuple[int, ...]) -> Any:
     """Dress an SX of the right number of entries (C order) as a Scalar or an Array of the given shape."""
     if shape == ():
         return Scalar(sx)
     flat = np.empty(int(np.prod(shape)), dtype=object)
-    for i, element in enumerate(sx.elements()):
+    for i, element in enumerate(ca.vertsplit(ca.densify(ca.vec(sx)))):
         flat[i] = Scalar(element)
     return flat.reshape(shape).view(Array)
 
 
-def _sx(x: Any) -> Any:
+def _sx(x: Any) -> SX:
     if isinstance(x, Scalar):
         return x.sx
     if isinstance(x, SX):
@@ -306,7 +306,7 @@ _FUNCTIONS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def to_sx(value: Any) -> Any:
+def to_sx(value: Any) -> SX:
     """Any value that a model function may return, as a sparse SX matrix (vectors are columns)."""
     if isinstance(value, Scalar):
         return value.sx
@@ -354,7 +354,7 @@ def _nested(value: Any) -> Any:
     return np.asarray(value)
 
 
-def call(role: str, function: Any, arguments: Mapping[str, Any], known: Mapping[str, Any]) -> Any:
+def call(role: str, function: object, arguments: Mapping[str, object], known: Mapping[str, object]) -> SX:
     """Call `function` with the arguments that its signature names, as an SX matrix.
 
     `arguments` are those that this role may use, `known` all the names of the system; a constant
@@ -384,7 +384,7 @@ def call(role: str, function: Any, arguments: Mapping[str, Any], known: Mapping[
     return _guarded(role, lambda: to_sx(function(**given)))
 
 
-def _guarded(role: str, evaluate: Callable[[], Any]) -> Any:
+def _guarded(role: str, evaluate: Callable[[], SX]) -> SX:
     try:
         with _numpy_mode():
             return evaluate()
