@@ -14,16 +14,6 @@ from dalembert.engine.machine import Memory, Outcome, Records
 from dalembert.engine.newton import Array, Rule
 from dalembert.engine.program import WEIGH_EVERY, Program
 
-# what is rarely called is compiled without optimisation, which takes a quarter of a compiler's time
-RARE = """\
-#if defined(__clang__)
-#define DA_RARE __attribute__((optnone))
-#elif defined(__GNUC__)
-#define DA_RARE __attribute__((optimize("O0")))
-#else
-#define DA_RARE
-#endif"""
-
 
 class _Rule(ctypes.Structure):
     _fields_ = [(n, ctypes.c_double) for n in ("tolerance", "refresh", "stagnation", "floor", "limit")] + [
@@ -46,7 +36,7 @@ def source(program: Program) -> str:
         r"^CASADI_SYMBOL_EXPORT (?=int (guess|factor|update|accept|weigh)\d+\(|int finish\()", "static ", code, flags=re.M
     )
     for rare in re.findall(r"^static int accept\d+\([^\n]*\{\s*return (casadi_f\d+)\(", code, flags=re.M):
-        code = code.replace(f"static int {rare}(", f"DA_RARE static int {rare}(")
+        code = code.replace(f"static int {rare}(", f"__attribute__((noinline)) static int {rare}(")  # out of the way of the loop
     code = re.sub(r"^CASADI_SYMBOL_EXPORT [^\n]*(\}|;)\n", "", code, flags=re.M)
     code = re.sub(r"^CASADI_SYMBOL_EXPORT [^\n]*\{\n.*?^\}\n", "", code, flags=re.M | re.S)
     code = re.sub(r"^(casadi_real casadi_\w+\()", r"static \1", code, flags=re.M)
@@ -70,7 +60,7 @@ def source(program: Program) -> str:
     for k, stage in enumerate(program.stages):
         define |= {f"DA_N{k}": stage.n, f"DA_C{k}": stage.constants, f"DA_OFFSET{k}": offsets[k]}
     loop = files("dalembert.engine").joinpath("loop.c").read_text()
-    return "\n".join([RARE, code, *(f"#define {k} {v}" for k, v in define.items()), loop])
+    return "\n".join([code, *(f"#define {k} {v}" for k, v in define.items()), loop])
 
 
 class Native:
