@@ -11,6 +11,9 @@ import pytest
 
 import dalembert as da
 from dalembert import checkpoint
+from dalembert.engine.events import Watch
+from dalembert.engine.machine import VirtualMachine
+from dalembert.engine.run import Run
 from dalembert.engine.steps import March
 
 
@@ -43,6 +46,36 @@ def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(often, tmp_path, 
     for name in ("t", "q", "v", "lam", "dissipated"):
         np.testing.assert_array_equal(getattr(again, name), getattr(whole, name), err_msg=name)
     assert da.load(path).t[-1] == 6.0
+
+
+@pytest.mark.parametrize(("owner", "name"), [(VirtualMachine, "run"), (Run, "append"), (Watch, "search")])
+@pytest.mark.parametrize("options", [{"save_every": 7}, {"adaptive": True, "t_end": 0.2}], ids=str)
+def test_an_interrupt_after_steps_were_made_does_not_skip_them(often, tmp_path, monkeypatch, owner, name, options):
+    """Ctrl-C reaches Python when a call has returned: its steps are made and not yet recorded."""
+    system, path = da.catalog.double_pendulum(), tmp_path / "run.nc"
+    options = {"t_end": 5.003, "step": 0.01, "compile": False, **options}
+    options |= {"events": lambda q: q[1] + 0.1} if owner is Watch else {}
+    whole = da.simulate(system, "rattle", **options)
+    original, calls = getattr(owner, name), []
+
+    def interrupted(self, *arguments, **more):
+        out = None if name == "append" else original(self, *arguments, **more)
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(self, *arguments, **more) if name == "append" else out
+
+    monkeypatch.setattr(owner, name, interrupted)
+    if owner is Run and not options.get("adaptive"):
+        calls += [1, 1]  # only the last steps are appended
+    with pytest.raises(da.Interrupted) as caught:
+        da.simulate(system, "rattle", **options, checkpoint=path)
+    monkeypatch.setattr(owner, name, original)
+    assert f"t = {caught.value.solution.t[-1]:g} " in str(caught.value) or "save_every" in options
+    again = da.simulate(system, "rattle", **options, checkpoint=path)
+    np.testing.assert_array_equal(again.t, whole.t)
+    np.testing.assert_array_equal(again.q, whole.q)
+    np.testing.assert_array_equal(again.lam, whole.lam)
 
 
 def test_a_finished_run_is_read_and_a_later_end_continues_it(often, tmp_path):

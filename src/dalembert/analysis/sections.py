@@ -174,7 +174,7 @@ def _crossings(
     h, done, last_hit = grid.h, 0, 0
     runner = engine.runner(compile, 40 * n)
     watch = Watch(case.system, engine.program.fields, [event], case.par)
-    watch.begin(grid.t0, memory.state, Shortened(engine, runner, case.inputs, rule, case.par))
+    watch.begin(memory.state, Shortened(engine, runner, case.inputs, rule, case.par))
     seen = [np.inf, -np.inf]
     while len(watch.hits[0]) < n:
         walk = Grid(grid.t0 + done * h, grid.t0 + (done + CHUNK) * h, h)

@@ -37,7 +37,7 @@ class Observer(Protocol):
     def stopped(self) -> bool:
         """Whether the run is to end."""
 
-    def begin(self, t: float, state: Array, inside: Shortened) -> None:
+    def begin(self, state: Array, inside: Shortened) -> None:
         """The run begins there; `inside` makes steps that end between those of the run."""
 
     def look(self, stretch: Stretch) -> Stretch:
@@ -73,16 +73,14 @@ def integrate(
         checkpoint.restore(run, memory)
         stepper.resume(run.done, run.notes)
     if watch is not None:
-        watch.begin(stepper.t, memory.state, Shortened(ways, march.runner, inputs, rule, memory.par))
+        watch.begin(memory.state, Shortened(ways, march.runner, inputs, rule, memory.par))
     with Bar(progress, stepper.total) as bar:
         try:
             _loop(stepper, run, memory, bar, checkpoint, watch)
         except KeyboardInterrupt:
             of = "" if varying else f" of {grid.steps}"
             run.fail(
-                Interrupted(
-                    f"interrupted at t = {stepper.t:g} after {run.done}{of} steps; error.solution holds what was computed"
-                )
+                Interrupted(f"interrupted at t = {run.now:g} after {run.done}{of} steps; error.solution holds what was computed")
             )
         except DalembertError as error:
             run.fail(error)
@@ -102,9 +100,15 @@ def integrate(
 def _loop(stepper: Stepper, run: Run, memory: Memory, bar: Bar, checkpoint: Keeper | None, watch: Observer | None) -> None:
     """Stretch after stretch to the end of the run."""
     while not stepper.finished and not (watch and watch.stopped):
-        stretch = stepper.advance(run, each=watch is not None)
-        if stretch is not None:
-            run.append(stretch if watch is None else watch.look(stretch))
+        held = (memory.state.copy(), memory.last.copy(), memory.before.copy()) if checkpoint is not None else None
+        try:
+            stretch = stepper.advance(run, each=watch is not None)
+            if stretch is not None:
+                run.append(stretch if watch is None else watch.look(stretch))
+        except BaseException:
+            if held is not None:  # steps that were made and not recorded: the file must not go on behind them
+                memory.state[:], memory.last[:], memory.before[:] = held
+            raise
         if watch is not None and watch.fault is not None:
             raise watch.fault
         bar.show(stepper.progress)

@@ -112,7 +112,7 @@ class Watch:
         rows = batch(self._function, [*parts, times[:, None], self.par], len(states))[0]
         return np.asarray(dense(rows, self._function.sparsity_out(0))[:, :, 0])
 
-    def begin(self, t: float, state: Array, inside: Inside) -> None:
+    def begin(self, state: Array, inside: Inside) -> None:
         """A run begins at a state; `inside` makes steps that end between those of the run."""
         self._state, self._inside = state.copy(), inside
 

@@ -116,6 +116,7 @@ class Run:
         self.records = Records.empty(layout, size, unknowns)  # type: ignore[arg-type]  # it reads the sizes alone
         self._t, self._t_lam = np.empty(size), np.empty(size)
         self.rows = self.done = 0
+        self.now = grid.t0  # the time after the last step that is recorded, in a row or in the work of the next
         self.pending = (0.0, 0.0)  # work since the last complete row
         self.notes: dict[str, float] = {}  # what the steps to come need to know beside the state
         self.error: BaseException | None = None
@@ -144,7 +145,7 @@ class Run:
         numbers = grid.save_every * np.arange(self.rows + 1, rows + 1)
         begin = np.asarray(grid.t0 + (numbers - 1) * grid.h, dtype=np.float64)
         self._mark(slice(self.rows, rows), begin, grid.times(numbers))
-        self.rows, self.done = rows, self.done + steps
+        self.rows, self.done, self.now = rows, self.done + steps, grid.t0 + (self.done + steps) * grid.h
         self._note()
 
     def _mark(self, rows: slice, begin: Array, t: Array) -> None:
@@ -165,7 +166,7 @@ class Run:
         if every == 1:
             self._put(stretch, slice(0, steps), count)
             self.records.work[self.rows : self.rows + steps] = stretch.rows.work
-            self.rows, self.done = self.rows + steps, self.done + steps
+            self.rows, self.done, self.now = self.rows + steps, self.done + steps, float(stretch.t[-1])
             return
         if not count:
             self.records.work[self.rows] += stretch.rows.work.sum(axis=0)
@@ -173,8 +174,7 @@ class Run:
             numbers = np.arange(self.done + 1, self.done + steps + 1)
             self._put(stretch, np.flatnonzero(numbers % every == 0), count)
             np.add.at(self.records.work, self.rows + (numbers - 1) // every - self.done // every, stretch.rows.work)
-        self.rows += count
-        self.done += steps
+        self.rows, self.done, self.now = self.rows + count, self.done + steps, float(stretch.t[-1])
         self._loose = None if self.done % every == 0 else stretch.last()
         self._note()
 

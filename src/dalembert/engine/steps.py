@@ -30,8 +30,6 @@ class Stepper(Protocol):
     def finished(self) -> bool: ...
     @property
     def progress(self) -> int: ...
-    @property
-    def t(self) -> float: ...
 
     def advance(self, run: Run, each: bool) -> Stretch | None:
         """The next steps; None where they were written into the run already, which is not done if `each` is to be looked at."""
@@ -160,10 +158,6 @@ class Equal:
     @property
     def progress(self) -> int:
         return self.done
-
-    @property
-    def t(self) -> float:
-        return float(self.grid.times(np.array([self.done]))[0])
 
     def advance(self, run: Run, each: bool) -> Stretch | None:
         """A chunk of steps: straight into the rows of the run, or into rows of their own where each is wanted."""
