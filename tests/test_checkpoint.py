@@ -54,7 +54,7 @@ def test_an_interrupt_after_steps_were_made_does_not_skip_them(often, tmp_path, 
     """Ctrl-C reaches Python when a call has returned: its steps are made and not yet recorded."""
     system, path = da.catalog.double_pendulum(), tmp_path / "run.nc"
     options = {"t_end": 5.003, "step": 0.01, "compile": False, **options}
-    options |= {"events": lambda q: q[1] + 0.1} if owner is Watch else {}
+    options |= {"events": lambda t: np.sin(100 * t)} if owner is Watch else {}
     whole = da.simulate(system, "rattle", **options)
     original, calls = getattr(owner, name), []
 
@@ -76,6 +76,10 @@ def test_an_interrupt_after_steps_were_made_does_not_skip_them(often, tmp_path, 
     np.testing.assert_array_equal(again.t, whole.t)
     np.testing.assert_array_equal(again.q, whole.q)
     np.testing.assert_array_equal(again.lam, whole.lam)
+    for event, hits in whole.events.items():
+        assert len(hits)
+        assert caught.value.solution.events[event].t.max() < caught.value.solution.t[-1] + 7 * 0.01
+        np.testing.assert_array_equal(again.events[event].t, hits.t)
 
 
 def test_a_finished_run_is_read_and_a_later_end_continues_it(often, tmp_path):

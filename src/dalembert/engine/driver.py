@@ -43,6 +43,9 @@ class Observer(Protocol):
     def look(self, stretch: Stretch) -> Stretch:
         """The same stretch, or what is left of it where the run ends inside."""
 
+    def forget(self, t: float) -> None:
+        """Steps after `t` were not recorded: what was seen in them does not count."""
+
 
 def integrate(
     ways: Ways,
@@ -106,8 +109,11 @@ def _loop(stepper: Stepper, run: Run, memory: Memory, bar: Bar, checkpoint: Keep
             if stretch is not None:
                 run.append(stretch if watch is None else watch.look(stretch))
         except BaseException:
-            if held is not None:  # steps that were made and not recorded: the file must not go on behind them
+            # steps that were made and not recorded: what is written must not go on behind them
+            if held is not None:
                 memory.state[:], memory.last[:], memory.before[:] = held
+            if watch is not None:
+                watch.forget(run.now)
             raise
         if watch is not None and watch.fault is not None:
             raise watch.fault

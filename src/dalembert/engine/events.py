@@ -135,6 +135,11 @@ class Watch:
         rows = Records(np.vstack([r.state, state]), np.vstack([r.lam, last.lam]), np.vstack([r.work, last.work]))
         return Stretch(np.append(whole.t, t), rows)
 
+    def forget(self, t: float) -> None:
+        """Steps after `t` were not recorded: drop the crossings in them."""
+        self.hits = [[hit for hit in found if hit[0] <= t] for found in self.hits]
+        self.stop = None if self.stop is not None and self.stop[0] > t else self.stop
+
     def search(self, times: Array, states: Array) -> None:
         """Find crossings between states that follow each other, up to a terminal one."""
         g = self.values(states, times)
