@@ -58,8 +58,8 @@ def simulate(
     t_end, step
         Final time and step size; where the step does not divide the time, the last step is shorter.
     q, v, p, x, y, z
-        Initial values (`q` and `v` or `p`; `x` of a `PortHamiltonian`; `y` and `z` of an `IndexTwoDAE`); the system's own defaults where
-        nothing is given, rest where only `q` is.
+        Initial values: `q` and `v` (or `p`); `x` of a `PortHamiltonian`; `y` and `z` of an `IndexTwoDAE`. The system's own
+        defaults where nothing is given, rest where only `q` is.
     lam
         Multipliers at the start, for methods that carry them; found from the acceleration level otherwise.
     u

@@ -57,8 +57,8 @@ def bases(s: PortHamiltonian) -> Bases:
         if outside >= 1e-10 * scale or (rank and own[-1] < 1e-12 * scale):
             raise MethodError(
                 "E is singular and its range depends on the state: E^T z = DH has no solution in general, and no discrete "
-                "gradient pair can be made; bring the system to semi-explicit form with system.transformed(phi, U), or give a pair to "
-                "gradient-pair"
+                "gradient pair can be made; bring the system to semi-explicit form with system.transformed(phi, U), or give a "
+                "pair to gradient-pair"
             )
     return Bases(*(_sparse(m) for m in (U[:, :rank], U[:, rank:], Vt[:rank].T, Vt[rank:].T)))
 
