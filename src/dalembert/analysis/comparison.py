@@ -76,16 +76,6 @@ def reference_method(system: System) -> str:
     raise MethodError(f"no method of high order supports {system.name!r}, so there is no reference to measure errors against")
 
 
-def _second(system: System) -> str:
-    """The name of the second half of the state: velocities, momenta, or the algebraic variables of a DAE."""
-    return {"dae": "z", "port-hamiltonian": ""}.get(system.kind, str(system.momenta))
-
-
-def _first(system: System) -> str:
-    """The name of the first half of the state."""
-    return {"dae": "y", "port-hamiltonian": "x"}.get(system.kind, "q")
-
-
 @dataclass
 class Convergence:
     """Errors at the final time for several steps, by component; `orders` are slopes in a log-log plot."""

@@ -128,8 +128,7 @@ def _matrix(s: Constrained, role: str, par: Array, q: Array, t: float) -> Array:
 
 def _accelerations(s: Constrained, at: Values, par: Array, t: float) -> tuple[ca.DM, ...]:
     p = at.get("p", np.zeros(s.nv))
-    found: tuple[ca.DM, ...] = accelerations(s)(at["q"], at["v"], p, t, np.zeros(s.nu), par)
-    return found
+    return tuple(accelerations(s).call([at["q"], at["v"], p, t, np.zeros(s.nu), par]))
 
 
 def _dependence(

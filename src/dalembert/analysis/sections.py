@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -108,7 +109,7 @@ def poincare(
                 hits, taken = _stroboscopic(case, n, strobe, grid, rule, compile)
             else:
                 event = section if isinstance(section, Event) else Event(section, direction, name="section")  # type: ignore[arg-type]
-                hits, taken = _crossings(case, event, n, grid, rule, compile, patience, lambda m, k=k: bar.show(k * n + m))
+                hits, taken = _crossings(case, event, n, grid, rule, compile, patience, partial(_show, bar, k * n))
             steps += taken
             orbits.append(hits)
             bar.show((k + 1) * n, time.perf_counter() - begun)
@@ -120,6 +121,10 @@ def poincare(
     out = _join(system, cases[0].par, orbits, all(np.ndim(x) < 2 for x in (q, v, p) if x is not None))
     out.stats = {"steps": steps, "seconds": time.perf_counter() - begun}
     return out
+
+
+def _show(bar: Bar, before: int, found: int) -> None:
+    bar.show(before + found)
 
 
 def _strobe(section: object, step: float) -> tuple[int | None, float]:
@@ -180,7 +185,7 @@ def _crossings(
         walk = Grid(grid.t0 + done * h, grid.t0 + (done + CHUNK) * h, h)
         before = memory.state.copy()
         run = driver.integrate(engine, memory, walk, case.inputs, rule=rule, compile=compile, progress=False)
-        times = walk.t0 + h * np.arange(run.rows + 1)
+        times = np.asarray(walk.t0 + h * np.arange(run.rows + 1), dtype=np.float64)
         states = np.vstack([before, run.records.state[: run.rows]])
         found = len(watch.hits[0])
         watch.search(times, states)

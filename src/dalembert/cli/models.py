@@ -136,14 +136,14 @@ def values(items: list[str]) -> Options:
 
 def diagnosis(model: System, start: Options, given: Mapping[str, ArrayLike] | None, t: float = 0.0) -> Diagnosis:
     """What `da.diagnose` finds at the given initial values."""
-    state = {key: start.get(key) for key in VALUES if key != "lam"}
+    state = cast("dict[str, ArrayLike | None]", {key: start.get(key) for key in VALUES if key != "lam"})
     return da.diagnose(model, parameters=given, t=t, **state)
 
 
 def make_consistent(job: Job) -> None:
     """Replace the initial values of a job by the nearest consistent ones."""
     given = job.options
-    state = {key: given.get(key) for key in VALUES if key != "lam"}
+    state = cast("dict[str, ArrayLike | None]", {key: given.get(key) for key in VALUES if key != "lam"})
     found = da.consistent(job.system, t0=given.get("t0", 0.0), u=given.get("u"), parameters=given.get("parameters"), **state)
     rest = {key: value for key, value in given.items() if key not in VALUES}
     job.options = cast("Options", {**rest, **found})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import webbrowser
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -86,7 +87,12 @@ def _run(job: Job, quiet: bool, as_json: bool) -> None:
         typer.echo(to_json(measures(sol)))
     elif not quiet:
         typer.echo(str(sol))
-    writers = {"output": sol.save, "report": sol.report, "figure": sol.plot, "animation": sol.animate}
+    writers: dict[str, Callable[[Path], object]] = {
+        "output": sol.save,
+        "report": sol.report,
+        "figure": sol.plot,
+        "animation": sol.animate,
+    }
     for kind, path in job.files.items():
         try:
             writers[kind](path)

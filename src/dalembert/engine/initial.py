@@ -35,7 +35,7 @@ def vector(system: System, name: str, value: object) -> Array:
 def number(name: str, value: object) -> float:
     """One finite number."""
     try:
-        out = float(value)
+        out = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError) as error:
         raise MethodError(f"{name} must be a number, not {value!r}") from error
     if not np.isfinite(out):

@@ -6,7 +6,8 @@ import numpy as np
 
 from dalembert.analysis.reduction import ode
 from dalembert.catalog.symbols import Array
-from dalembert.engine.consistency import Consistent, consistent
+from dalembert.engine.consistency import consistent
+from dalembert.engine.consistent import Consistent
 from dalembert.experiments.base import Result, Start, experiment, slope
 from dalembert.methods.explicit import TABLEAUS, second_order, third_order
 from dalembert.methods.tableaus import tableau

@@ -117,7 +117,7 @@ class _Stages:
         return sum((self.part(m, block, i) for m in self.form.acting(block)), SX(n, 1))
 
     def weights(self, block: str, i: int) -> Array:
-        return self.scheme.weights((self.form.acting(block) or [0])[0])[i]
+        return np.asarray(self.scheme.weights((self.form.acting(block) or [0])[0])[i])
 
     def value(self, block: str, i: int) -> SX:
         """A block of `y` at a place."""
@@ -141,9 +141,8 @@ class _Stages:
         """The rate of a block at a stage: unknown, or given explicitly by its row."""
         if (block, j) not in self.rates:
             if (block, j) in self.known:
-                inverse = self.form.inverse(block)
-                right = self.right(block, j)
-                self.rates[block, j] = inverse @ right if block in self.form.inertia else right
+                inverse, right = self.form.inverse(block), self.right(block, j)
+                self.rates[block, j] = right if inverse is None or block not in self.form.inertia else inverse @ right
             elif self.form.basis is not None:
                 self.rates[block, j] = self.form.basis[1] @ self.unknowns[block, j]
             else:

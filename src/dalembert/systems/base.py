@@ -73,7 +73,7 @@ class System(ABC):
         self.initial = _mapping("initial", initial)
         for key in self.initial:
             if key not in self.starts:
-                raise ModelError(f"initial values are called {', '.join(self.starts)}, not {key!r}")
+                raise ModelError(f"initial values are called {spoken(self.starts)}, not {key!r}")
         self.picture: Picture | None = None
 
     # ---- what each kind says of itself ------------------------------------------------------------------
@@ -312,6 +312,11 @@ def _mapping(what: str, value: Any) -> dict[str, Any]:
         if not isinstance(key, str):
             raise ModelError(f"{what} must have names as keys, not {key!r}")
     return out
+
+
+def spoken(names: Sequence[str]) -> str:
+    """Names in a row: `q, v or p`."""
+    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 def tuples(x: Any) -> Any:

@@ -118,7 +118,7 @@ class _Parts:
     def _value(self, s: PortHamiltonian, role: str, x: SX, par: SX) -> SX:
         """A role of one system in the common symbols; zero if it does not have it."""
         f = s._functions.get(role)
-        return SX(s.n, 1) if f is None else f(x, SX(0, 1), SX(0, 1), self.t, SX.zeros(s.nu), par)
+        return SX(s.n, 1) if f is None else f(x, self.t, SX.zeros(s.nu), par)
 
     def _block(self, role: str) -> SX:
         return ca.diagcat(*self.values[role])

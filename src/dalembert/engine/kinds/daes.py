@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from dalembert.engine import kinds, newton
 from dalembert.engine.checks import check_functions, check_rank, refuse
@@ -35,6 +36,12 @@ def _(system: IndexTwoDAE, given: Given, par: Array, t: float, u: Array) -> Valu
     return {"y": y, "z": algebraic(system, y, par, t, u) if z is None else vector(system, "z", z)}
 
 
+def pair(f: ca.Function, *arguments: ArrayLike) -> tuple[ca.DM, ca.DM]:
+    """A residual and its derivative, from a function of two outputs."""
+    r, J = f.call(list(arguments))
+    return r, J
+
+
 def algebraic(system: IndexTwoDAE, y: Array, par: Array, t: float, u: Array, near: Array | None = None) -> Array:
     """`z` from the equation that defines it (`g_y f(y, z) + g_t = 0` on index 2): near given values, else near zero or one."""
     hidden = system.role("hidden")
@@ -42,7 +49,7 @@ def algebraic(system: IndexTwoDAE, y: Array, par: Array, t: float, u: Array, nea
     starts = [near] if near is not None else []
     for begin in (*starts, np.zeros(system.m), np.ones(system.m)):
         try:
-            return newton.solve(lambda z: f(y, z, t, u, par), begin, scale=1.0, what="the equations for z", t=t)
+            return newton.solve(lambda z: pair(f, y, z, t, u, par), begin, scale=1.0, what="the equations for z", t=t)
         except ConvergenceError:
             continue
     raise InconsistentState("z could not be found from the (hidden) constraint that defines it; give z=...")
@@ -83,7 +90,7 @@ def _(system: IndexTwoDAE, given: Given, par: Array, t: float, u: Array) -> Cons
         f = ca.Function("levels", system.symbols(), [stack, ca.jacobian(stack, system.y)])
         zeros = np.zeros(system.m)
         check_rank(f(y, zeros, t, u, par)[1], "at the given values")
-        y = newton.solve(lambda x: f(x, zeros, t, u, par), y, scale=1e-3, what="the constraints", t=t)
+        y = newton.solve(lambda x: pair(f, x, zeros, t, u, par), y, scale=1e-3, what="the constraints", t=t)
     near = None if z is None else vector(system, "z", z)
     return Consistent({"y": y, "z": algebraic(system, y, par, t, u, near)}, system.state)
 

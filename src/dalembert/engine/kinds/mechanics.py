@@ -155,7 +155,7 @@ def _project_position(s: Constrained, q: Array, t: float, par: Array) -> Array:
         return kkt(A, ca.DM(J), ca.DM(J), np.zeros(s.n), r)[0]
 
     def terms(x: Array) -> Array:
-        return rounding_of(s.function("holonomic"), [x, t, par], ("q", "t", "par"))
+        return np.asarray(rounding_of(s.function("holonomic"), [x, t, par], ("q", "t", "par")))
 
     try:
         return newton.solve(residual, q, change=change, scale=1e-3, terms=terms, what="the position constraints", t=t)
