@@ -169,13 +169,13 @@ def convergence(
             bar.show(len(runs) + 2)
     errors: dict[str, NDArray[np.float64]] = {}
     floor: dict[str, float] = {}
-    for name in system.state:
-        exact = truth.parts[name][-1]
+    for part in system.state:
+        exact = truth.parts[part][-1]
         if not exact.size:
             continue
-        errors[name] = np.array([float(np.abs(run.parts[name][-1] - exact).max()) for run in runs])
+        errors[part] = np.array([float(np.abs(run.parts[part][-1] - exact).max()) for run in runs])
         round_off = 1e-15 * max(1.0, float(np.abs(exact).max()))
-        floor[name] = max(float(np.abs(rough.parts[name][-1] - exact).max()), round_off)
+        floor[part] = max(float(np.abs(rough.parts[part][-1] - exact).max()), round_off)
     if isinstance(system, Constrained) and system.m:
         errors["lam"] = np.array([_multipliers(system, truth, run, options) for run in runs])
         floor["lam"] = max(floor.values()) * max(1.0, float(np.abs(truth.lam).max()))
