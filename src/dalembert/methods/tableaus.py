@@ -65,10 +65,12 @@ class Tableau:
     def order(self) -> int:
         """Order on ordinary differential equations by Butcher's theorem: `min(p, q + r + 1, 2 q + 2)`.
 
-        For methods of low stage order the conditions up to order four are looked at one by one.
+        For methods of low stage order the conditions up to order four are looked at one by one. A symmetric method has an even
+        order (Hairer, Lubich, Wanner, theorem II.3.2).
         """
         p, q, r = self.B(), self.C(), self.D()
-        return max(min(p, q + r + 1, 2 * q + 2), self._order_by_trees())
+        order = max(min(p, q + r + 1, 2 * q + 2), self._order_by_trees())
+        return order + order % 2 if self.symmetric else order
 
     def _order_by_trees(self) -> int:
         """Order by the conditions of all trees with up to four nodes (enough for the explicit methods)."""
