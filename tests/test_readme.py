@@ -79,20 +79,5 @@ def test_the_project_speaks_of_itself_alone():
             assert not words.search(path.read_text()), name
 
 
-def test_the_ten_line_method_of_contributing_works():
-    import numpy as np
-
-    from dalembert.methods.base import REGISTER
-
-    code = re.search(r"```python\n(.*?)```", (ROOT / "CONTRIBUTING.md").read_text(), flags=re.S).group(1)
-    try:
-        exec(code, {"__name__": "contributed"})
-        system = da.catalog.harmonic_oscillator()
-        mine, rattle = (da.simulate(system, m, t_end=5.0, step=0.01) for m in ("verlet", "rattle"))
-        np.testing.assert_allclose(mine.q, rattle.q, atol=1e-13)
-    finally:
-        REGISTER.pop("verlet", None)
-
-
 def test_the_number_of_experiments():
     assert f"{len(da.experiments.REGISTER)} experiments of the literature" in README
