@@ -10,6 +10,7 @@ from pathlib import Path
 
 import dalembert as da
 from dalembert import tables
+from dalembert.methods.base import obstacles
 
 HERE = Path(__file__).parent
 INTRODUCTION = """\
@@ -27,6 +28,10 @@ GROUPS = {
     "Explicit, free systems": lambda m: not m.external and not m.index,
     "Index-reduced equations, to compare with": lambda m: m.external,
 }
+PROBES = (  # a nonholonomic system, and one with a mass that is zero
+    da.catalog.contact_oscillator(),
+    da.Mechanical(2, mass=[1.0, 0.0], potential=lambda q: q[0] ** 2 + q[1] ** 2, initial={"q": [1.0, 0.0]}),
+)
 
 
 def methods() -> str:
@@ -44,7 +49,7 @@ def methods() -> str:
             order = ", ".join(dict.fromkeys(map(str, row.order))) if any(row.order) else "of its integrator"
             free = row.method().free_order
             order += f" ({free} free)" if any(row.order) and free != row.order[0] else ""
-            flags = ["yes" if getattr(row.method, name) else "" for name in ("nonholonomic", "any_mass")]
+            flags = ["" if obstacles(row.method(), system) else "yes" for system in PROBES]
             shown = row.name if row.name != "composition" else 'da.compose("rattle", order=4)'
             rows.append([f"`{shown}`", order, kinds, *flags, row.keeps, ", ".join(traits), row.source])
         if rows:
