@@ -7,7 +7,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+import dalembert as da
+from dalembert.methods.runge_kutta import RungeKutta
+from dalembert.systems.base import System
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -48,11 +53,44 @@ def test_pages_have_api_formulas_report_and_gallery(site):
         assert "sphx-glr-script-out" in page or "sphx-glr-single-img" in page, example
 
 
-@pytest.mark.parametrize("page", ["getting_started", "guide", "nonholonomic", "port_hamiltonian"])
+def executed(page):
+    """The names that the code of a page leaves behind."""
+    code = "\n".join(re.findall(r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text(encoding="utf-8"), flags=re.S))
+    names = {"__name__": page}
+    exec(code, names)
+    return names
+
+
+@pytest.mark.parametrize("page", ["getting_started", "guide", "nonholonomic", "port_hamiltonian", "daes"])
 def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    code = "\n".join(re.findall(r"```python\n(.*?)```", (DOCS / f"{page}.md").read_text(), flags=re.S))
-    exec(code, {"__name__": page})
+    executed(page)
+
+
+def test_a_new_kind_of_system_can_do_what_the_page_says(tmp_path, monkeypatch):
+    monkeypatch.setattr(RungeKutta, "treats", RungeKutta.treats)
+    monkeypatch.setattr(System, "_classes", dict(System._classes))
+    monkeypatch.setattr(da.Solution, "_classes", list(da.Solution._classes))
+    names = executed("extending")
+    prey, sol = names["prey"], names["sol"]
+    compiled = da.simulate(prey, "gauss-3", t_end=10.0, step=0.05, compile=True)
+    np.testing.assert_array_equal(compiled.x, sol.x)
+    kept = sol.x[:, 0] - np.log(sol.x[:, 0]) + sol.x[:, 1] - 2.0 * np.log(sol.x[:, 1])  # an invariant of the motion
+    assert np.abs(kept - kept[0]).max() < 1e-7
+    assert np.abs(sol.at(3.21).x - da.simulate(prey, "gauss-5", t_end=3.21, step=0.0321).x[-1]).max() < 1e-6
+    back = da.load(sol.save(tmp_path / "prey.nc"))
+    assert type(back) is names["FirstOrderSolution"]
+    np.testing.assert_array_equal(back.x, sol.x)
+    watched = da.simulate(prey, "rk4", t_end=10.0, step=0.05, events=[da.Event(lambda x: x[0] - x[1], name="equal")])
+    assert np.abs(np.diff(watched.events["equal"].x, axis=1)).max() < 1e-14
+    controlled = da.simulate(prey, "radau-iia-3", t_end=10.0, step=0.05, adaptive="error")
+    assert np.abs(controlled.x[-1] - sol.x[-1]).max() < 1e-4
+    run = da.sensitivity(prey, "gauss-3", t_end=1.0, step=0.05)
+    ends = [da.simulate(prey, "gauss-3", t_end=1.0, step=0.05, parameters={"a": 2.0 + d}).x[-1] for d in (-1e-5, 1e-5)]
+    np.testing.assert_allclose(run.jacobian("x", "a").ravel(), (ends[1] - ends[0]) / 2e-5, rtol=1e-8)
+    assert da.consistent(prey, x=[1.0, 3.0]).x.tolist() == [1.0, 3.0]
+    with pytest.raises(da.MethodError, match="rattle cannot treat a first-order system; use gauss-3"):
+        da.simulate(prey, "rattle", t_end=1.0, step=0.1)
 
 
 def test_tables_are_as_the_library_writes_them():
