@@ -37,7 +37,7 @@ def test_composition_is_a_dirac_structure(seed):
 
 def test_of_a_system():
     system = da.catalog.synchronous_machine()
-    x = np.asarray(system.initial["q"])
+    x = np.asarray(system.initial["x"])
     D = system.dirac(x)
     u = np.array([1.0, -0.5, 0.3, 0.2, 0.1])
     z, R, B = system.at("z", x)[:, 0], system.at("R", x), system.at("B", x)
@@ -46,7 +46,7 @@ def test_of_a_system():
     assert D.contains(flows, efforts)
     assert abs(flows @ efforts) < 1e-12
     pendulum = da.catalog.double_pendulum().to_port_hamiltonian()
-    assert pendulum.dirac(np.append(pendulum.initial["q"][:8], [1.0, 2.0])).size == 20
+    assert pendulum.dirac(np.append(pendulum.initial["x"][:8], [1.0, 2.0])).size == 20
 
 
 def test_refused():

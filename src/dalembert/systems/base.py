@@ -162,12 +162,15 @@ class System(ABC):
         f = self._functions[role]
         return any(f.jac_sparsity(0, self.arguments.index(name)).nnz() > 0 for name in names)
 
+    def _check_names(self, role: str, given: Mapping[str, object]) -> None:
+        unknown = given.keys() - set(self.arguments)
+        if unknown:
+            raise KeyError(f"{role} has no argument {min(unknown)!r}; it has {', '.join(self.arguments)}")
+
     def expression(self, role: str, **given: SX | None) -> SX:
         """A role evaluated at symbols (the system's own where none is given), parameters symbolic."""
+        self._check_names(role, given)
         own = {name: getattr(self, name) for name in self.arguments}
-        unknown = given.keys() - own.keys()
-        if unknown:
-            raise KeyError(f"{role} has no argument {min(unknown)!r}")
         values = own | {name: value for name, value in given.items() if value is not None}
         out: SX = self._functions[role](*values.values(), self.par)
         return out
@@ -186,11 +189,13 @@ class System(ABC):
     def value(self, role: str, par: Array, **at: ArrayLike) -> ca.DM:
         """A role at one point, as a matrix; what is not given is zero."""
         f = self.function(role)
+        self._check_names(role, at)
         return f(*(at[name] if name in at else np.zeros(f.size1_in(name)) for name in self.arguments), par)
 
     def numeric(self, role: str, par: Array, **arguments: Any) -> Array:
         """A role evaluated at numbers; arguments may be stacked with time first, and so is the result."""
         f = self.function(role)
+        self._check_names(role, arguments)
         arrays = {k: np.atleast_1d(np.asarray(x, dtype=float)) for k, x in arguments.items() if x is not None}
         count = max((1 if a.ndim == 1 and k != "t" else len(a) for k, a in arrays.items()), default=1)
         rows = []

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
+from casadi import SX
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.errors import ModelError, suggest, suggesting
-from dalembert.systems.base import SX
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 
