@@ -40,9 +40,9 @@ def test_structure_is_checked_and_the_entry_named():
 def test_bad_starts():
     with pytest.raises(da.InconsistentState, match=r"give x=\.\.\."):
         da.simulate(da.PortHamiltonian(2, **H, J=SKEW), "discrete-gradient", t_end=1, step=0.1)
-    with pytest.raises(da.InconsistentState, match="q is no initial value of .*it starts from x"):
+    with pytest.raises(da.InconsistentState, match=r"q is no initial value of .*it starts from x"):
         da.simulate(oscillator(), "discrete-gradient", q=[1, 0], v=[0, 0], t_end=1, step=0.1)
-    with pytest.raises(da.InconsistentState, match="x is no initial value of .*it starts from q and v"):
+    with pytest.raises(da.InconsistentState, match=r"x is no initial value of .*it starts from q and v"):
         da.simulate(da.catalog.simple_pendulum(), "rattle", x=[1, 0], t_end=1, step=0.1)
     with pytest.raises(da.MethodError, match=r"rattle cannot treat a port-hamiltonian system; use .*discrete-gradient"):
         da.simulate(oscillator(), "rattle", t_end=1, step=0.1)

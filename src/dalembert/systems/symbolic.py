@@ -1,0 +1,338 @@
+"""Symbols that behave like NumPy's numbers: what a model function gets, and what it may return.
+
+A `Scalar` is one symbolic number, an `Array` a real object array of them, so that indexing, `len`, unpacking, `reshape`,
+`np.stack`, `np.dot` and friends are NumPy's own; element-wise functions and the few routines that cannot treat objects are
+mapped to CasADi here.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import cast, overload
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+from numpy.typing import NDArray
+
+from dalembert.errors import ModelError
+
+_UFUNCS: dict[np.ufunc, Callable[..., SX]] = {
+    np.add: operator.add,
+    np.subtract: operator.sub,
+    np.multiply: operator.mul,
+    np.divide: operator.truediv,
+    np.power: operator.pow,
+    np.float_power: operator.pow,
+    np.negative: operator.neg,
+    np.positive: lambda x: x,
+    np.conjugate: lambda x: x,
+    np.square: lambda x: x**2,
+    np.reciprocal: lambda x: 1 / x,
+    np.absolute: ca.fabs,
+    np.fabs: ca.fabs,
+    np.sign: ca.sign,
+    np.sqrt: ca.sqrt,
+    np.cbrt: lambda x: ca.sign(x) * ca.fabs(x) ** (1 / 3),
+    np.exp: ca.exp,
+    np.expm1: ca.expm1,
+    np.log: ca.log,
+    np.log1p: ca.log1p,
+    np.log2: lambda x: ca.log(x) / np.log(2.0),
+    np.log10: lambda x: ca.log(x) / np.log(10.0),
+    np.sin: ca.sin,
+    np.cos: ca.cos,
+    np.tan: ca.tan,
+    np.arcsin: ca.asin,
+    np.arccos: ca.acos,
+    np.arctan: ca.atan,
+    np.arctan2: ca.atan2,
+    np.sinh: ca.sinh,
+    np.cosh: ca.cosh,
+    np.tanh: ca.tanh,
+    np.arcsinh: ca.asinh,
+    np.arccosh: ca.acosh,
+    np.arctanh: ca.atanh,
+    np.hypot: lambda x, y: ca.sqrt(x**2 + y**2),
+    np.deg2rad: lambda x: x * (np.pi / 180),
+    np.rad2deg: lambda x: x * (180 / np.pi),
+    np.radians: lambda x: x * (np.pi / 180),
+    np.degrees: lambda x: x * (180 / np.pi),
+    np.maximum: ca.fmax,
+    np.minimum: ca.fmin,
+    np.fmax: ca.fmax,
+    np.fmin: ca.fmin,
+    np.floor: ca.floor,
+    np.ceil: ca.ceil,
+    np.greater: operator.gt,
+    np.greater_equal: operator.ge,
+    np.less: operator.lt,
+    np.less_equal: operator.le,
+    np.equal: operator.eq,
+    np.not_equal: operator.ne,
+    np.logical_and: ca.logic_and,
+    np.logical_or: ca.logic_or,
+    np.logical_not: ca.logic_not,
+    np.bitwise_and: ca.logic_and,
+    np.bitwise_or: ca.logic_or,
+    np.invert: ca.logic_not,
+    np.heaviside: lambda x, y: ca.if_else(x > 0, 1, ca.if_else(x < 0, 0, y)),
+}
+
+
+class _Symbolic:
+    """NumPy's protocol for scalars and arrays of symbols."""
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> object:
+        kwargs.pop("dtype", None)
+        operands = tuple(_object_array(x) for x in inputs)
+        if method != "__call__" or ufunc not in _UFUNCS:
+            # reductions and the rest: NumPy's object loops, which call back into Scalar's operators
+            result = getattr(ufunc, method)(*operands, **kwargs)
+        else:
+            rule = _UFUNCS[ufunc]
+            result = np.frompyfunc(lambda *a: Scalar(rule(*map(_sx, a))), ufunc.nin, 1)(*operands)
+            out = kwargs.get("out")
+            if isinstance(out, tuple):
+                out[0][...] = result
+                result = out[0]
+        return result.view(Array) if isinstance(result, np.ndarray) else result
+
+    def __array_function__(
+        self, func: Callable[..., object], types: Iterable[type], args: Iterable[object], kwargs: Mapping[str, object]
+    ) -> object:
+        if func in _FUNCTIONS:
+            return _FUNCTIONS[func](*args, **kwargs)
+        return _dress(func(*(_strip(x) for x in args), **{k: _strip(x) for k, x in kwargs.items()}))
+
+
+class Scalar(_Symbolic):
+    """One symbolic number, the element of the arrays that a model function sees."""
+
+    __slots__ = ("sx",)
+    shape = ()
+    ndim = 0
+    size = 1
+
+    def __init__(self, sx: SX) -> None:
+        self.sx = sx
+
+    def __SX__(self) -> SX:
+        return self.sx
+
+    def __bool__(self) -> bool:
+        raise ModelError(
+            "a model function asks for the truth of a symbol (if, and, max, ==); use np.where(condition, a, b), "
+            "np.maximum or np.minimum, and build arrays for them with np.stack, not np.array"
+        )
+
+    def __float__(self) -> float:
+        raise ModelError("a model function turns a symbol into a float; use NumPy functions and keep it symbolic")
+
+    def __repr__(self) -> str:
+        return str(self.sx)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @property
+    def T(self) -> Scalar:
+        return self
+
+    def item(self) -> Scalar:
+        return self
+
+
+def _binary(rule: Callable[..., SX], swapped: bool = False) -> Callable[[Scalar, object], object]:
+    def method(self: Scalar, other: object) -> object:
+        if isinstance(other, np.ndarray) and other.ndim:
+            operands = (other, self) if swapped else (self, other)
+            entries: np.ufunc = np.frompyfunc(lambda a, b: Scalar(rule(_sx(a), _sx(b))), 2, 1)
+            return entries(*(_object_array(x) for x in operands)).view(Array)
+        if not isinstance(other, (Scalar, SX, int, float, np.generic, np.ndarray, ca.DM)):
+            return NotImplemented
+        value = _sx(other)
+        if not value.is_scalar():
+            return rule(value, self.sx) if swapped else rule(self.sx, value)
+        return Scalar(rule(value, self.sx) if swapped else rule(self.sx, value))
+
+    return method
+
+
+for _name in ("add", "sub", "mul", "truediv", "pow"):
+    setattr(Scalar, f"__{_name}__", _binary(getattr(operator, _name)))
+    setattr(Scalar, f"__r{_name}__", _binary(getattr(operator, _name), swapped=True))
+for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
+    setattr(Scalar, f"__{_name}__", _binary(getattr(operator, _name)))
+for _name, _logic in {"and": ca.logic_and, "or": ca.logic_or}.items():
+    setattr(Scalar, f"__{_name}__", _binary(_logic))
+    setattr(Scalar, f"__r{_name}__", _binary(_logic, swapped=True))
+for _name, _rule in {"neg": operator.neg, "pos": operator.pos, "abs": ca.fabs, "invert": ca.logic_not}.items():
+    setattr(Scalar, f"__{_name}__", lambda self, rule=_rule: Scalar(rule(self.sx)))
+for _ufunc, _rule in _UFUNCS.items():
+    # NumPy's object loops call the method that has the ufunc's name
+    if _ufunc.nin == 1:
+        setattr(Scalar, _ufunc.__name__, lambda self, rule=_rule: Scalar(rule(self.sx)))
+    elif _ufunc.__name__ in ("arctan2", "hypot"):
+        setattr(Scalar, _ufunc.__name__, lambda self, other, rule=_rule: Scalar(rule(self.sx, _sx(other))))
+
+
+class Array(_Symbolic, np.ndarray[tuple[int, ...], np.dtype[np.object_]]):
+    """An object array of `Scalar`: what a model function gets for `q`, `v`, `p`, `u` and array parameters."""
+
+    def __SX__(self) -> SX:
+        return to_sx(self)
+
+    def clip(self, *limits: object, **named: object) -> object:  # type: ignore[override]
+        return _clip(self, *limits, **named)
+
+    def max(self, axis: int | None = None) -> object:  # type: ignore[override]
+        return _extreme(np.maximum, self, axis)
+
+    def min(self, axis: int | None = None) -> object:  # type: ignore[override]
+        return _extreme(np.minimum, self, axis)
+
+
+@overload
+def symbols(sx: SX, shape: tuple[int, *tuple[int, ...]]) -> Array: ...
+@overload
+def symbols(sx: SX, shape: tuple[int, ...]) -> Scalar | Array: ...
+def symbols(sx: SX, shape: tuple[int, ...]) -> Scalar | Array:
+    """Dress an SX of the right number of entries (C order) as a Scalar or an Array of the given shape."""
+    if shape == ():
+        return Scalar(sx)
+    flat = np.empty(int(np.prod(shape)), dtype=object)
+    for i, element in enumerate(ca.vertsplit(ca.densify(ca.vec(sx)))):
+        flat[i] = Scalar(element)
+    return flat.reshape(shape).view(Array)
+
+
+def _sx(x: object) -> SX:
+    if isinstance(x, Scalar):
+        return x.sx
+    if isinstance(x, SX):
+        return x
+    plain = x.item() if isinstance(x, np.generic | np.ndarray) and x.ndim == 0 else x
+    return SX(cast(float, plain))  # CasADi refuses what is no number
+
+
+def _object_array(x: object) -> np.ndarray:
+    if isinstance(x, np.ndarray):
+        return x.view(np.ndarray)
+    cell = np.empty((), dtype=object)
+    cell[()] = x
+    return cell
+
+
+def _strip(x: object) -> object:
+    if isinstance(x, Array):
+        return x.view(np.ndarray)
+    if isinstance(x, (tuple, list)):
+        return type(x)(_strip(y) for y in x)
+    if isinstance(x, dict):
+        return {k: _strip(y) for k, y in x.items()}
+    return _object_array(x) if isinstance(x, Scalar) else x
+
+
+def _dress(x: object) -> object:
+    if isinstance(x, np.ndarray) and x.dtype == object:
+        return x.view(Array) if x.ndim else x.item()
+    if isinstance(x, (tuple, list)):
+        return type(x)(_dress(y) for y in x)
+    return x
+
+
+def _where(condition: object, a: object, b: object) -> object:
+    choose: np.ufunc = np.frompyfunc(lambda c, x, y: Scalar(ca.if_else(_sx(c), _sx(x), _sx(y))), 3, 1)
+    return _dress(choose(*(_object_array(x) if isinstance(x, (Scalar, np.ndarray)) else x for x in (condition, a, b))))
+
+
+def _norm(x: object, ord: object = None, axis: int | None = None, keepdims: bool = False) -> object:
+    if ord not in (None, 2, "fro"):
+        raise ModelError(f"np.linalg.norm(..., ord={ord!r}) of symbols is not available; write it out")
+    return np.sqrt(np.sum(np.asarray(x, dtype=object).view(Array) ** 2, axis=axis, keepdims=keepdims))
+
+
+def _clip(a: object, a_min: object = None, a_max: object = None, *, min: object = None, max: object = None) -> object:
+    low, high = (a_min if min is None else min), (a_max if max is None else max)
+    lower, upper = cast(np.ufunc, np.maximum), cast(np.ufunc, np.minimum)
+    a = a if low is None else lower(a, low)
+    return a if high is None else upper(a, high)
+
+
+def _extreme(rule: np.ufunc, a: object, axis: int | None = None) -> object:
+    array = np.asarray(a, dtype=object).view(Array)
+    first, *others = array.ravel() if axis is None else np.moveaxis(array, axis, 0)
+    return functools.reduce(rule, others, first)
+
+
+def _solve(a: object, b: NDArray[np.object_]) -> Scalar | Array:
+    return symbols(ca.solve(to_sx(a), to_sx(b)).T, np.shape(b))
+
+
+def _inv(a: NDArray[np.object_]) -> Scalar | Array:
+    return symbols(ca.inv(to_sx(a)).T, np.shape(a))
+
+
+_FUNCTIONS: dict[Callable[..., object], Callable[..., object]] = {
+    np.where: _where,
+    np.linalg.norm: _norm,
+    np.linalg.solve: _solve,
+    np.linalg.inv: _inv,
+    np.linalg.det: lambda a: Scalar(ca.det(to_sx(a))),
+    np.clip: _clip,
+    np.max: lambda a, axis=None: _extreme(np.maximum, a, axis),
+    np.min: lambda a, axis=None: _extreme(np.minimum, a, axis),
+    np.ndim: lambda a: a.ndim,
+    np.shape: lambda a: a.shape,
+    np.size: lambda a: a.size,
+}
+
+
+def to_sx(value: object) -> SX:
+    """Any value that a model function may return, as a sparse SX matrix (vectors are columns)."""
+    if isinstance(value, Scalar):
+        return value.sx
+    if isinstance(value, (SX, ca.DM)):
+        return ca.sparsify(SX(value))
+    if hasattr(value, "to_casadi"):
+        return ca.sparsify(SX(value.to_casadi()))
+    if hasattr(value, "tocoo"):
+        coo = value.tocoo()
+        out = SX(*coo.shape)
+        for i, j, x in zip(coo.row, coo.col, coo.data, strict=True):
+            out[int(i), int(j)] = _sx(x)
+        return out
+    if value is None:
+        raise ModelError("the function returned nothing; is a `return` missing?")
+    array = _nested(value)
+    if array.ndim > 2:
+        raise ModelError(f"a value of {array.ndim} dimensions {array.shape}, at most a matrix is expected")
+    if array.dtype != object:
+        return ca.sparsify(SX(ca.DM(np.asarray(array, dtype=float))))
+    elements = [_sx(x) for x in array.ravel(order="F")]
+    if any(not e.is_scalar() for e in elements):
+        raise ModelError("a list that mixes scalars and vectors; use np.concatenate to join vectors")
+    rows, columns = (len(array), array[0].size) if array.ndim == 2 else (array.size, 1)
+    return ca.sparsify(ca.reshape(ca.vertcat(*elements), rows, columns)) if elements else SX(0, 1)
+
+
+def _nested(value: object) -> np.ndarray:
+    """Lists of lists of anything, as an array; CasADi columns inside a list count as vectors."""
+    if isinstance(value, (list, tuple)):
+        parts = [_nested(x) for x in value]
+        if not parts:
+            return np.zeros(0)
+        if len({p.shape for p in parts}) > 1:
+            raise ModelError(f"a ragged list: its entries have the shapes {[p.shape for p in parts]}")
+        return np.stack([np.asarray(p) for p in parts])
+    if isinstance(value, (SX, ca.DM)) or hasattr(value, "to_casadi"):
+        sx = to_sx(value)
+        if sx.is_scalar():
+            return _object_array(Scalar(sx if sx.nnz() else SX(0.0)))
+        shape = (sx.numel(),) if sx.is_vector() else sx.shape
+        return symbols(ca.densify(sx if sx.is_vector() else sx.T), shape).view(np.ndarray)
+    if isinstance(value, Scalar):
+        return _object_array(value)
+    return np.asarray(value)
