@@ -80,10 +80,7 @@ class Sensitivity:
         self.system, self._par, self._grid, self._inputs = system, case.par, grid, case.inputs
         self._states = np.vstack([state, run.records.state])
         self._unknowns = run.records.unknowns
-        key = ("linearization", case.method)
-        if key not in system._steps:
-            system._steps[key] = Linearization(program)
-        self._linear: Linearization = system._steps[key]
+        self._linear = system.cache.get(Linearization, case.method, lambda: Linearization(program))
 
     @property
     def _steps(self) -> int:

@@ -8,7 +8,9 @@ import pytest
 import dalembert as da
 from conftest import angle_pendulum, driven_pendulum, polar_rod, skew_hamiltonian
 from dalembert.catalog import _MAKERS
+from dalembert.engine.case import prepare
 from dalembert.errors import ModelError, UnknownKeyword
+from dalembert.methods.base import find
 from dalembert.systems import System
 from dalembert.systems.constrained import Constrained
 
@@ -161,7 +163,7 @@ def test_parameters_are_replaced_by_name():
 def test_changing_a_parameter_rebuilds_nothing():
     system = da.catalog.simple_pendulum()
     da.simulate(system, "rattle", t_end=0.1, step=0.01)
-    built = dict(system._steps)
+    built = prepare(system, find("rattle"))
     sol = da.simulate(system, "rattle", t_end=0.1, step=0.02, parameters={"g": 1.62})
-    assert {k: id(v) for k, v in system._steps.items()} == {k: id(v) for k, v in built.items()}
+    assert prepare(system, find("rattle")) is built
     assert sol.parameters["g"] == 1.62

@@ -79,13 +79,7 @@ def prepare(system: System, method: Method) -> Engine:
     if method.external:
         raise MethodError(f"{method} runs outside of the engine: it has no derivatives, sections or steps of its own to repeat")
     with _BUILDING:  # methods may set options of CasADi that hold for the whole process while they build
-        if method not in system._steps:
-            kept = [key for key, value in system._steps.items() if isinstance(value, Engine)]
-            for key in kept[: len(kept) - ENGINES + 1]:
-                del system._steps[key]
-            system._steps[method] = Engine(Program(method.step(system)))
-        out: Engine = system._steps[method]
-    return out
+        return system.cache.get(Engine, method, lambda: Engine(Program(method.step(system))), ENGINES)
 
 
 def start(

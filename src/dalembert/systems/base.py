@@ -15,9 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 from dalembert.errors import ModelError, suggest
 from dalembert.systems import tracing
 from dalembert.systems.batch import batch, dense
+from dalembert.systems.cache import Cache
 from dalembert.systems.form import Form
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture
+from dalembert.systems.tracing import Array as SymbolArray
+from dalembert.systems.tracing import Model, Scalar
 
 Array = NDArray[np.float64]
 RESERVED = ("q", "v", "p", "x", "y", "z", "t", "u", "invariants")
@@ -64,16 +67,17 @@ class System(ABC):
                 raise ModelError(f"a parameter cannot be called {key!r}: that name has a meaning of its own")
             self.parameters[key] = _numbers(f"parameter {key!r}", value)
         self._functions: dict[str, ca.Function] = {}
-        self._steps: dict[Any, Any] = {}
+        self.cache = Cache()
         for symbol in self.variables:
             setattr(self, symbol, SX.sym(symbol, self.n))
         self.t = SX.sym("t")
         self.u = SX.sym("u", 0)
         self.par = SX.sym("par", sum(x.size for x in self.parameters.values()))
-        self.initial = _mapping("initial", initial)
-        for key in self.initial:
+        self.initial: dict[str, Array] = {}
+        for key, value in _mapping("initial", initial).items():
             if key not in self.starts:
                 raise ModelError(f"initial values are called {spoken(self.starts)}, not {key!r}")
+            self.initial[key] = _numbers(f"initial value {key!r}", value)
         self.picture: Picture | None = None
 
     # ---- what each kind says of itself ------------------------------------------------------------------
@@ -119,33 +123,38 @@ class System(ABC):
         """The arguments of all functions, parameters last."""
         return [*(getattr(self, name) for name in self.arguments), self.par]
 
-    def _arguments(self) -> dict[str, Any]:
+    def _arguments(self) -> dict[str, Scalar | SymbolArray]:
         """All names that a model function may use, as symbols with NumPy's shapes."""
-        known = {name: tracing.symbols(getattr(self, name), (getattr(self, name).numel(),)) for name in self.variables}
+        known: dict[str, Scalar | SymbolArray] = {}
+        for name in self.variables:
+            known[name] = tracing.symbols(getattr(self, name), (self.size_of(name),))
         known["t"] = tracing.symbols(self.t, ())
         known["u"] = tracing.symbols(self.u, (self.u.numel(),))
         return known
 
-    def _parameter_symbols(self) -> dict[str, Any]:
-        out, start = {}, 0
+    def _parameter_symbols(self) -> dict[str, Scalar | SymbolArray]:
+        out: dict[str, Scalar | SymbolArray] = {}
+        start = 0
         for key, value in self.parameters.items():
             out[key] = tracing.symbols(self.par[start : start + value.size], value.shape)
             start += value.size
         return out
 
-    def _trace(self, role: str, function: Any, allowed: Sequence[str], extra: Mapping[str, Any] | None = None) -> Any:
+    def _trace(self, role: str, function: Model, allowed: Sequence[str], extra: Mapping[str, object] | None = None) -> SX:
+        """What a user gave for a role, called with symbols for the `allowed` names and the parameters."""
         known = {**self._arguments(), **(extra or {})}
         arguments = {key: known[key] for key in allowed if key in known} | self._parameter_symbols()
-        if not (isinstance(function, str) and not callable(function)):
-            return tracing.call(role, function, arguments, known | arguments)
-        raise ModelError(f"{role} must be a function or a constant, not the string {function!r}")
+        if isinstance(function, str):
+            raise ModelError(f"{role} must be a function or a constant, not the string {function!r}")
+        return tracing.call(role, function, arguments, known | arguments)
 
     def _define(self, role: str, expression: SX) -> None:
         self._functions[role] = ca.Function(role, self.symbols(), [expression], [*self.arguments, "par"], [role])
 
-    def _finite(self, value: Any, role: str) -> None:
+    def _finite(self, value: SX, role: str) -> None:
         """Refuse nan written into a model as a constant."""
-        for i, element in enumerate(value.nonzeros()):
+        for i in range(value.nnz()):
+            element = value.nz[i]
             if element.is_constant() and not np.isfinite(float(element)):
                 raise ModelError(f"{role} has {float(element)} as its entry {i + 1}")
 
@@ -190,9 +199,11 @@ class System(ABC):
         """A role at one point, as a matrix; what is not given is zero."""
         f = self.function(role)
         self._check_names(role, at)
-        return f(*(at[name] if name in at else np.zeros(f.size1_in(name)) for name in self.arguments), par)
+        values = (np.asarray(at.get(name, np.zeros(f.size1_in(name))), dtype=float) for name in self.arguments)
+        out: ca.DM = f(*values, par)
+        return out
 
-    def numeric(self, role: str, par: Array, **arguments: Any) -> Array:
+    def numeric(self, role: str, par: Array, **arguments: ArrayLike | None) -> Array:
         """A role evaluated at numbers; arguments may be stacked with time first, and so is the result."""
         f = self.function(role)
         self._check_names(role, arguments)
@@ -231,7 +242,7 @@ class System(ABC):
         """How many entries a variable has."""
         return int(getattr(self, name).numel())
 
-    def pack(self, overrides: Mapping[str, Any] | None = None) -> np.ndarray:
+    def pack(self, overrides: Mapping[str, ArrayLike] | None = None) -> Array:
         """The parameter vector, with some values replaced."""
         overrides = _mapping("parameters", overrides)
         parts = []
@@ -245,7 +256,7 @@ class System(ABC):
             raise ModelError(f"{self.name} has no parameter {name!r}{suggest(name, self.parameters)}")
         return np.concatenate(parts) if parts else np.zeros(0)
 
-    def unpack(self, par: np.ndarray) -> dict[str, np.ndarray]:
+    def unpack(self, par: Array) -> dict[str, Array]:
         """The parameter vector as a dictionary."""
         out, start = {}, 0
         for key, default in self.parameters.items():
@@ -273,9 +284,10 @@ class System(ABC):
                 "dimension": self.dimension,
                 "inputs": self.nu,
                 "parameters": {k: v.tolist() for k, v in self.parameters.items()},
-                "initial": {k: np.asarray(v).tolist() for k, v in self.initial.items()},
+                "initial": {k: v.tolist() for k, v in self.initial.items()},
                 "picture": self.picture and self.picture.parts(),
                 "functions": {k: f.serialize() for k, f in self._functions.items() if k in self.given},
+                **self._written(),
             }
         )
 
@@ -293,12 +305,15 @@ class System(ABC):
             setattr(self, name, SX.sym(name, first.size1_in(name)))
         self._restore(data)
         if data["picture"]:
-            self.picture = Picture(**{k: tuples(x) for k, x in data["picture"].items()})
+            self.picture = Picture(**data["picture"])
         return self
 
-    def _restore(self, data: Mapping[str, Any]) -> None:
-        """Take what a kind of system has written beside the common data."""
-        return
+    def _written(self) -> dict[str, object]:
+        """What a kind of system has to write beside the common data."""
+        return {}
+
+    def _restore(self, data: Mapping[str, Any]) -> None:  # noqa: B027
+        """Take what `_written` gave, read from a file."""
 
     def __getstate__(self) -> str:
         return self.dumps()
@@ -307,7 +322,7 @@ class System(ABC):
         self.__dict__.update(System.loads(text).__dict__)
 
 
-def _mapping(what: str, value: Any) -> dict[str, Any]:
+def _mapping(what: str, value: Mapping[str, ArrayLike] | None) -> dict[str, ArrayLike]:
     """A dictionary with names as keys."""
     try:
         out = dict(value or {})
@@ -322,11 +337,6 @@ def _mapping(what: str, value: Any) -> dict[str, Any]:
 def spoken(names: Sequence[str]) -> str:
     """Names in a row: `q, v or p`."""
     return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
-
-
-def tuples(x: Any) -> Any:
-    """Lists within lists as tuples."""
-    return tuple(tuples(y) for y in x) if isinstance(x, list) else x
 
 
 def _names(coordinates: Sequence[str] | int) -> tuple[str, ...]:
@@ -349,7 +359,7 @@ def _names(coordinates: Sequence[str] | int) -> tuple[str, ...]:
     return names
 
 
-def _numbers(what: str, value: Any) -> np.ndarray:
+def _numbers(what: str, value: ArrayLike) -> Array:
     try:
         array = np.array(value, dtype=float)
     except (TypeError, ValueError) as error:
@@ -359,7 +369,7 @@ def _numbers(what: str, value: Any) -> np.ndarray:
     return array
 
 
-def square(role: str, value: Any, n: int) -> Any:
+def square(role: str, value: SX, n: int) -> SX:
     """A scalar (times identity), a diagonal, or a full matrix, as an n x n SX."""
     if value.is_scalar() and n != 1:
         value = value if value.nnz() else SX(0.0)
@@ -371,7 +381,7 @@ def square(role: str, value: Any, n: int) -> Any:
     return value
 
 
-def column(role: str, value: Any, size: int | None = None) -> Any:
+def column(role: str, value: SX, size: int | None = None) -> SX:
     """A vector as a dense column, its length checked."""
     if not value.is_vector() and value.numel() > 0:
         raise ModelError(f"{role} must return a vector, got the shape {value.shape}")
@@ -381,7 +391,7 @@ def column(role: str, value: Any, size: int | None = None) -> Any:
     return value
 
 
-def scalar(role: str, value: Any) -> Any:
+def scalar(role: str, value: SX) -> SX:
     """One number, checked."""
     if not value.is_scalar():
         raise ModelError(f"{role} must return one number, got the shape {value.shape}")

@@ -102,10 +102,16 @@ def inherit(system: System, other: System) -> None:
     """Copy the picture of another system, whose coordinates are the first ones of this one."""
     system.picture = other.picture
     if "points" in other._functions:
-        f, own = other._functions["points"], getattr(system, system.state[0])
+        f, own = other._functions["points"], _state(system)
         values = {name: ca.SX.zeros(f.size1_in(name)) for name in other.arguments}
         values |= {other.state[0]: own[: other.n], "t": system.t}
         system._define("points", f(*values.values(), system.par))
+
+
+def _state(system: System) -> SX:
+    """The symbols on which points depend: positions, or the whole state."""
+    out: SX = getattr(system, system.state[0])
+    return out
 
 
 def _check(picture: Picture, rows: int) -> None:
@@ -134,7 +140,7 @@ def _default(system: System, given: Picture) -> Picture | None:
     groups = particles(system)
     if not groups or len(groups) > MOST:
         return given if given.units else None
-    points = ca.vertcat(*(getattr(system, system.state[0])[g].T for g in groups))
+    points = ca.vertcat(*(_state(system)[g].T for g in groups))
     links, pivots = _rods(system, groups)
     count = len(groups)
     for k, (i, place) in enumerate(pivots):
@@ -155,10 +161,11 @@ def _rods(system: System, groups: list[Group]) -> tuple[list[tuple[int, int]], l
     """
     links: list[tuple[int, int]] = []
     pivots: list[tuple[int, SX]] = []
-    if not system.mh:
+    if not system.has("holonomic"):
         return links, pivots
-    G = system.role("normal")
-    for i in range(system.mh):
+    x = _state(system)
+    G = ca.jacobian(system.expression("holonomic"), x)
+    for i in range(G.size1()):
         acting = {j for j in range(system.n) if G[i, j].nnz() and not G[i, j].is_zero()}
         touched = [k for k, g in enumerate(groups) if acting & set(g)]
         if len(touched) not in (1, 2) or acting - {j for k in touched for j in groups[k]}:
@@ -166,13 +173,13 @@ def _rods(system: System, groups: list[Group]) -> tuple[list[tuple[int, int]], l
         a = groups[touched[0]]
         if len(touched) == 2:
             b = groups[touched[1]]
-            apart = getattr(system, system.state[0])[a] - getattr(system, system.state[0])[b]
+            apart = x[a] - x[b]
             if _along(system, [(G[i, a].T, apart), (G[i, b].T, -apart)]):
                 links.append((touched[0], touched[1]))
             continue
         for find in (_origin, _centre, _meeting):
             place = find(system, G[i, a].T, a)
-            if place is not None and _along(system, [(G[i, a].T, getattr(system, system.state[0])[a] - place.T)]):
+            if place is not None and _along(system, [(G[i, a].T, x[a] - place.T)]):
                 pivots.append((touched[0], place))
                 break
     return links, pivots
@@ -184,7 +191,7 @@ def _origin(system: System, gradient: SX, a: Group) -> SX | None:
 
 def _meeting(system: System, gradient: SX, a: Group) -> SX | None:
     """The point where the lines along a gradient meet: the pivot of any function of the distance, if it does not move."""
-    f = ca.Function("f", [getattr(system, system.state[0]), system.t, system.par], [ca.densify(gradient)])
+    f = ca.Function("f", [_state(system), system.t, system.par], [ca.densify(gradient)])
     rng = np.random.default_rng(2)
     rows, goal = [], []
     for q in rng.normal(size=(6, system.n)):
@@ -201,17 +208,18 @@ def _meeting(system: System, gradient: SX, a: Group) -> SX | None:
 
 def _centre(system: System, gradient: SX, a: Group) -> SX | None:
     """The point where a gradient that is linear in the position vanishes."""
-    slope = ca.jacobian(gradient, getattr(system, system.state[0]))[:, a]
-    if ca.depends_on(slope, getattr(system, system.state[0])) or slope[0, 0].is_zero():
+    x = _state(system)
+    slope = ca.jacobian(gradient, x)[:, a]
+    if ca.depends_on(slope, x) or slope[0, 0].is_zero():
         return None
-    at = ca.substitute(gradient, getattr(system, system.state[0])[a], ca.SX.zeros(len(a)))
+    at = ca.substitute(gradient, x[a], ca.SX.zeros(len(a)))
     return ca.densify(-at / slope[0, 0]).T
 
 
 def _along(system: System, pairs: list[tuple[SX, SX]]) -> bool:
     """Whether gradients are parallel to differences, all with one factor, at a few random values."""
     gradient, apart = ca.vertcat(*(g for g, _ in pairs)), ca.vertcat(*(d for _, d in pairs))
-    f = ca.Function("f", [getattr(system, system.state[0]), system.t, system.par], [ca.densify(gradient), ca.densify(apart)])
+    f = ca.Function("f", [_state(system), system.t, system.par], [ca.densify(gradient), ca.densify(apart)])
     rng = np.random.default_rng(1)
     par = system.pack()
     for _ in range(3):

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import MethodError, ModelError, suggesting
 from dalembert.systems import port_changes, port_checks, scales
-from dalembert.systems.base import System, column, scalar, tuples
+from dalembert.systems.base import System, column, scalar
 from dalembert.systems.bases import bases
 from dalembert.systems.form import Form, Power
 from dalembert.systems.needs import Need
@@ -367,12 +367,8 @@ class PortHamiltonian(System):
         self.role(role)
         return np.asarray(self._functions[role](x, t, np.zeros(self.nu) if u is None else u, par).full())
 
-    def dumps(self) -> str:
-        import json
-
-        data = json.loads(super().dumps())
-        data["ports"], data["constraint"] = list(self.ports), self._constraint
-        return json.dumps(data)
+    def _written(self) -> dict[str, object]:
+        return {"ports": self.ports, "constraint": self._constraint}
 
     def _counts(self) -> dict[str, int]:
         return {"states": self.n, "constraints": self.m, "ports": self.nu}
@@ -383,7 +379,7 @@ class PortHamiltonian(System):
         return int(self._functions["constraint"].size1_out(0)) if "constraint" in self._functions else 0
 
     def _restore(self, data: Mapping[str, Any]) -> None:
-        self.ports = tuples(data["ports"])
+        self.ports = tuple(data["ports"])
         self._constraint = tuple(data["constraint"]) if data["constraint"] else None
 
 

@@ -87,17 +87,18 @@ def _check_levels(s: Constrained, at: Values, par: Array, t: float, exact: tuple
 
 def accelerations(s: Constrained) -> ca.Function:
     """`A a + G^T lam = F`, `C a = d` for `a = v'` (mechanical) or `a = p'` (Hamiltonian), as a function of all symbols."""
-    if "accelerations" not in s._steps:
-        G, F = s.role("jacobian"), s.force()
-        if isinstance(s, Hamiltonian):
-            velocity = s.role("velocity")
-            rest = ca.jtimes(velocity, s.q, s.v) + ca.jacobian(velocity, s.t)
-            parts = [ca.SX.eye(s.n), F, G @ ca.jacobian(velocity, s.p), -s.role("curvature") - G @ rest]
-        else:
-            parts = [s.expression("mass"), F, G, -s.role("curvature")]
-        s._steps["accelerations"] = ca.Function("accelerations", s.symbols(), parts)
-    out: ca.Function = s._steps["accelerations"]
-    return out
+    return s.cache.get(ca.Function, "accelerations", lambda: _accelerations(s))
+
+
+def _accelerations(s: Constrained) -> ca.Function:
+    G, F = s.role("jacobian"), s.force()
+    if isinstance(s, Hamiltonian):
+        velocity = s.role("velocity")
+        rest = ca.jtimes(velocity, s.q, s.v) + ca.jacobian(velocity, s.t)
+        parts = [ca.SX.eye(s.n), F, G @ ca.jacobian(velocity, s.p), -s.role("curvature") - G @ rest]
+    else:
+        parts = [s.expression("mass"), F, G, -s.role("curvature")]
+    return ca.Function("accelerations", s.symbols(), parts)
 
 
 def kkt(A: ca.DM, G: ca.DM, C: ca.DM, b: Array | ca.DM, d: Array | ca.DM) -> tuple[Array, Array]:
