@@ -11,9 +11,10 @@ ROOT = Path(dalembert.__file__).parent
 LAYERS = (
     ("_version", "errors", "hooks", "tables"),
     ("systems",),
+    ("discrete",),
     ("methods",),
     ("engine",),
-    ("checkpoint", "dense", "discrete", "sensitivity", "simulate", "solution"),
+    ("checkpoint", "dense", "sensitivity", "simulate", "solution"),
     ("analysis", "reduced"),
     ("plotting",),
     ("reporting",),

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalembert.methods.gradients import GRADIENTS, Ends, Field, midpoint
+from dalembert.discrete.gradients import GRADIENTS, Ends, Field, midpoint
 
 X, T = ca.SX.sym("x", 3), ca.SX.sym("t")
 FUNCTIONS = {

@@ -22,10 +22,10 @@ from typing import Any, ClassVar
 import casadi as ca
 import numpy as np
 
+from dalembert.discrete.gradients import GRADIENTS, Ends, Field
 from dalembert.errors import MethodError, ModelError
 from dalembert.methods.base import Method, register
 from dalembert.methods.energy_momentum import EnergyMomentum
-from dalembert.methods.gradients import GRADIENTS, Ends, Field
 from dalembert.methods.step import SX, Solve, Step, memory, split
 from dalembert.systems import scales
 from dalembert.systems.base import column

@@ -25,9 +25,9 @@ from typing import Any, ClassVar
 
 import casadi as ca
 
+from dalembert.discrete.gradients import GRADIENTS, Ends, Field, Pullback, midpoint
 from dalembert.errors import MethodError
 from dalembert.methods.base import Method, register
-from dalembert.methods.gradients import GRADIENTS, Ends, Field, Pullback, midpoint
 from dalembert.methods.runge_kutta import Gauss
 from dalembert.methods.step import SX, Solve, Step, memory, split, two_sum
 from dalembert.systems import scales

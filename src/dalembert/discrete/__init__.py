@@ -12,10 +12,11 @@ from collections.abc import Callable
 
 import casadi as ca
 import numpy as np
+from casadi import SX
 from numpy.typing import ArrayLike, NDArray
 
+from dalembert.discrete.gradients import GRADIENTS, Ends, Field
 from dalembert.errors import MethodError, ModelError
-from dalembert.methods.gradients import GRADIENTS, Ends, Field
 from dalembert.systems.base import column
 from dalembert.systems.tracing import call, symbols
 
@@ -28,12 +29,12 @@ def jacobian(f: Callable[..., object], x0: ArrayLike, x1: ArrayLike, kind: str =
     if a.shape != b.shape or a.ndim != 1 or not (np.isfinite(a).all() and np.isfinite(b).all()):
         raise ModelError(f"x0 and x1 must be finite vectors of the same length, not {x0!r} and {x1!r}")
     n = len(a)
-    x, t = ca.SX.sym("x", n), ca.SX.sym("t")
+    x, t = SX.sym("x", n), SX.sym("t")
     known = {"x": symbols(x, (n,))}
     value = column("f", call("f", f, known, known))
-    start, end = ca.SX.sym("x0", n), ca.SX.sym("x1", n)
+    start, end = SX.sym("x0", n), SX.sym("x1", n)
     ends = Ends(start, end, t, t)
-    rows = [GRADIENTS[kind](Field(value[i], x, t), ends, ca.SX(1.0))[0].T for i in range(value.numel())]
+    rows = [GRADIENTS[kind](Field(value[i], x, t), ends, SX(1.0))[0].T for i in range(value.numel())]
     D = ca.Function("D", [start, end, t], [ca.densify(ca.vertcat(*rows))])
     return np.asarray(D(a, b, 0.0).full())
 

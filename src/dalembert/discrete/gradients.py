@@ -13,14 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import casadi as ca
 import numpy as np
+from casadi import SX
 
-from dalembert.methods.slopes import Difference
+from dalembert.discrete.differences import Difference
 
-SX = ca.SX
 # added to |x1 - x0|^2: its square must not underflow, for the derivative of the quotient is taken too
 TINY = 1e-150
 
@@ -29,23 +28,23 @@ TINY = 1e-150
 class Ends:
     """The two ends of a step: positions (with what rounding took from them), and times."""
 
-    x0: Any
-    x1: Any
-    t0: Any
-    t1: Any
-    rest: tuple[Any, Any] | None = None
-    change: Any = None  # x1 - x0, where it is known better than by subtracting
+    x0: SX
+    x1: SX
+    t0: SX
+    t1: SX
+    rest: tuple[SX, SX] | None = None
+    change: SX | None = None  # x1 - x0, where it is known better than by subtracting
 
     @property
-    def dx(self) -> Any:
+    def dx(self) -> SX:
         return self.x1 - self.x0 if self.change is None else self.change
 
     @property
-    def xm(self) -> Any:
+    def xm(self) -> SX:
         return self.x0 + self.dx / 2
 
     @property
-    def tm(self) -> Any:
+    def tm(self) -> SX:
         return (self.t0 + self.t1) / 2
 
 
@@ -55,9 +54,7 @@ class Field:
     `others` are the further symbols of the expression, `values` what stands for them in the step.
     """
 
-    def __init__(
-        self, expression: Any, x: Any, t: Any, others: tuple[Any, ...] = (), values: tuple[Any, ...] | None = None
-    ) -> None:
+    def __init__(self, expression: SX, x: SX, t: SX, others: tuple[SX, ...] = (), values: tuple[SX, ...] | None = None) -> None:
         self.others = list(others if values is None else values)
         self.x, self.t, self.expression, self.symbols = x, t, expression, others
         self.value = ca.Function("f", [x, t, *others], [expression])
@@ -66,50 +63,48 @@ class Field:
         gradient = ca.jtimes(expression, x, seed, True) if expression.numel() else SX(x.numel(), 1)
         self.gradient = ca.Function("df", [x, t, seed, *others], [ca.densify(gradient)])
 
-    def at(self, x: Any, t: Any) -> Any:
+    def at(self, x: SX, t: SX) -> SX:
         return self.value(x, t, *self.others)
 
-    def grad(self, x: Any, t: Any, seed: Any) -> Any:
+    def grad(self, x: SX, t: SX, seed: SX) -> SX:
         """`seed . df/dx`, the exact gradient."""
         return self.gradient(x, t, seed, *self.others)
 
     def difference(self, ends: Ends) -> Difference:
         """The function at both ends, by exact differences in `(x, t)` together."""
-        rest = None
-        if ends.rest is not None:
-            rest = tuple(ca.vertcat(r, 0) for r in ends.rest)
+        rest = None if ends.rest is None else (ca.vertcat(ends.rest[0], 0), ca.vertcat(ends.rest[1], 0))
         return Difference(self.joint, ca.vertcat(ends.x0, ends.t0), ca.vertcat(ends.x1, ends.t1), self.others, rest)
 
 
-Pullback = Callable[[Field, Ends, Any], tuple[Any, Any]]
+Pullback = Callable[[Field, Ends, SX], tuple[SX, SX]]
 
 
-def equivariant(f: Field, ends: Ends, seed: Any) -> tuple[Any, Any]:
+def equivariant(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
     """Slopes through the expression: equivariant where `f` is built from invariants of degree at most two."""
     both = f.difference(ends).pull(seed)
     return both[:-1], both[-1]
 
 
-def midpoint(f: Field, ends: Ends, seed: Any) -> tuple[Any, Any]:
+def midpoint(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
     """The gradient at the midpoint: not a discrete gradient unless `f` is quadratic; for comparison."""
     base = f.grad(ends.xm, ends.tm, seed)
     rate = ca.Function("ft", [f.x, f.t, *f.symbols], [ca.jacobian(f.expression, f.t)])
     return base, ca.dot(rate(ends.xm, ends.tm, *f.others), seed)
 
 
-def _corrected(base: Any, f: Field, ends: Ends, seed: Any) -> tuple[Any, Any]:
+def _corrected(base: SX, f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
     """Add the multiple of `x1 - x0` that makes `base` directional (Gonzalez 1996, eq. 2.4)."""
     slope, rate = equivariant(f, ends, seed)
     dx = ends.dx
     return base + dx * (ca.dot(slope - base, dx) / (ca.sumsqr(dx) + TINY)), rate
 
 
-def gonzalez(f: Field, ends: Ends, seed: Any) -> tuple[Any, Any]:
+def gonzalez(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
     """Gonzalez's midpoint discrete gradient (Kinon et al. 2025, eq. 12), by components for a vector function."""
     return _corrected(f.grad(ends.xm, ends.tm, seed), f, ends, seed)
 
 
-def mean_value(f: Field, ends: Ends, seed: Any, points: int = 4) -> tuple[Any, Any]:
+def mean_value(f: Field, ends: Ends, seed: SX, points: int = 4) -> tuple[SX, SX]:
     """Mean of the gradient along the segment, `int_0^1 grad f(x0 + s dx) ds`.
 
     Gauss quadrature with a few points (exact for polynomials up to degree `2 points`); what the
@@ -122,7 +117,7 @@ def mean_value(f: Field, ends: Ends, seed: Any, points: int = 4) -> tuple[Any, A
     return _corrected(base, f, ends, seed)
 
 
-def itoh_abe(f: Field, ends: Ends, seed: Any) -> tuple[Any, Any]:
+def itoh_abe(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
     """Itoh and Abe's coordinate increments: component i changes from `(x1_1 .. x1_{i-1}, x0_i ..)` to `x1_i`.
 
     Not symmetric, so a method made with it is of order one.
