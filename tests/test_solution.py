@@ -92,14 +92,13 @@ def test_dense_output_itself_is_of_fourth_order():
             da.methods.Midpoint(),
             system.pack(),
             t,
-            q,
-            v,
-            np.zeros((k, 0)),
-            t[1:],
-            np.zeros((k, 2)),
-            np.zeros((k + 1, 0)),
-            h,
-            {},
+            {"q": q, "v": v},
+            lam=np.zeros((k, 0)),
+            t_lam=t[1:],
+            work=np.zeros((k, 2)),
+            u=np.zeros((k + 1, 0)),
+            step=h,
+            stats={},
         )
         times = np.linspace(0.01, 1.99, 333)
         errors.append(np.abs(exact.at(times).q[:, 0] - np.cos(times)).max())
@@ -319,7 +318,7 @@ def test_a_solution_can_be_pickled(make):
 
     sol = da.simulate(make(), "rattle" if make is da.catalog.simple_pendulum else "discrete-gradient", t_end=0.1, step=0.01)
     back = pickle.loads(pickle.dumps(sol))
-    assert np.array_equal(back.q, sol.q)
+    assert np.array_equal(back.x, sol.x)
     assert isinstance(back, da.Solution)
     assert np.array_equal(back.energy, sol.energy)
 

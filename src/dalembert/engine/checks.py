@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 
 from dalembert.engine.elimination import solve_pivoted
 from dalembert.errors import InconsistentState, ModelError, SingularConstraints
+from dalembert.methods.base import able
 from dalembert.systems.base import System
 from dalembert.systems.mechanical import Mechanical
+from dalembert.systems.needs import Need
 
 Array = NDArray[np.float64]
 TOLERANCE = 1e-9  # of a constraint's own scale, for what must hold exactly at the start
@@ -58,8 +60,13 @@ def check_mass(system: System, q: Array, par: Array) -> None:
     if singular:
         raise ModelError(
             f"the mass matrix is singular or not positive definite: its smallest eigenvalue is {low:.3g}, "
-            f"in the direction of {system.coordinates[index]!r}; give that coordinate a mass, or remove it"
+            f"in the direction of {system.coordinates[index]!r}; give that coordinate a mass, or use {_without_mass(system)}"
         )
+
+
+def _without_mass(system: System) -> str:
+    """Methods that do not divide by masses."""
+    return " or ".join(str(m) for m in able(system) if not m.needs & {Need.MASS, Need.INERTIA})
 
 
 def check_rank(G: ca.DM, when: str) -> None:

@@ -129,27 +129,29 @@ class Solution(ABC):
         return self._discrete(2)
 
     def _none(self, what: str) -> MethodError:
-        return MethodError(f"a {self.system.kind} system has no {what}; its state is {' and '.join(self.system.state)}")
+        return MethodError(
+            f"a {self.system.kind} system has no {what} of its own; its state is {' and '.join(self.system.state)}"
+        )
 
     @property
     def q(self) -> Array:
         """Positions."""
-        raise self._none("q")
+        raise self._none("position")
 
     @property
     def v(self) -> Array:
         """Velocities."""
-        raise self._none("v")
+        raise self._none("velocity")
 
     @property
     def p(self) -> Array:
         """Momenta, `M(q) v` for a mechanical system."""
-        raise self._none("p")
+        raise self._none("momentum")
 
     @property
     def z(self) -> Array:
         """The algebraic variables of a semi-explicit system; the costates at the stored times of a `PortHamiltonian`."""
-        raise self._none("z")
+        raise self._none("algebraic variable")
 
     @property
     def y(self) -> Array:

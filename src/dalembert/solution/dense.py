@@ -175,6 +175,6 @@ class Again:
         if self._rates is None:
             self._rates = ca.Function("rates", [*p.common, *p.unknowns], [ca.densify(Qd), ca.densify(Yd)])
         u = step_inputs(p, self.inputs, np.array([t]), h)[0]
-        parts = np.split(row.unknowns[0], p.cuts)
+        parts = np.split(row.unknowns[0], p.cuts) if p.unknowns else []
         values = self._rates(memory.state, t, h, u, memory.par, *parts)
         return np.asarray(nodes), values[0].full().T, values[1].full().T

@@ -229,7 +229,7 @@ class Constrained(System):
             Need.HOLONOMIC: (bool(self.mn), "the nonholonomic constraints"),
             Need.VELOCITIES: (self.has("kinematics"), "the kinematics q' = Z(q) v"),
             Need.POSITION_FORCES: (self.velocity_forces, "the velocity-dependent forces"),
-            Need.UNFORCED: (self.driven, "the forces, inputs, dissipation or moving constraints"),
+            Need.UNFORCED: (self.driven, "the energy, which is not an invariant,"),
         }
         there, what = said.get(need, (False, ""))
         return f"{what} of {self.name!r}" if there else super().lacks(need)

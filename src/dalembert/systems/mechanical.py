@@ -190,9 +190,6 @@ class Mechanical(Constrained):
     def lacks(self, need: Need) -> str | None:
         if need is Need.SMALL_MASS and self.inverse_mass() is None:
             return f"the mass matrix of {self.name!r}, which is not constant or not of small blocks"
-        wanted = need in (Need.INERTIA, Need.MASS) or (need is Need.MOMENTA and not self.constant_mass)
-        if wanted and self.massless():
-            return f"the mass matrix of {self.name!r}, which is singular"
         return super().lacks(need)
 
     def of_state(self, expression: SX) -> SX:
