@@ -9,12 +9,12 @@ import dalembert
 
 ROOT = Path(dalembert.__file__).parent
 LAYERS = (
-    ("_version", "errors", "hooks", "tables"),
+    ("_version", "errors", "hooks", "named", "tables"),
     ("systems",),
     ("discrete",),
     ("methods",),
     ("engine",),
-    ("checkpoint", "dense", "sensitivity", "simulate", "solution"),
+    ("checkpoint", "sensitivity", "simulate", "solution"),
     ("analysis", "reduced"),
     ("plotting",),
     ("reporting",),
@@ -23,7 +23,6 @@ LAYERS = (
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
 MODULES = sorted(path.relative_to(ROOT).with_suffix("").as_posix() for path in ROOT.rglob("*.py"))
-PENDING = ("solution/base",)  # still draws and reports by imports of plotting and reporting
 
 
 def imports(path):
@@ -44,9 +43,7 @@ def imports(path):
 
 
 @pytest.mark.parametrize("module", MODULES)
-def test_no_import_points_up(module, request):
-    if module in PENDING:
-        request.applymarker(pytest.mark.xfail(strict=False))
+def test_no_import_points_up(module):
     own = LEVEL[module.split("/")[0]]
     up = [(line, name) for line, name in imports(ROOT / f"{module}.py") if LEVEL.get(name, len(LAYERS)) > own]
     assert not up

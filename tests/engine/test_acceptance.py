@@ -36,7 +36,6 @@ CASES = {
     "particles, step too large": (lambda: (da.catalog.four_particles(), {}), "energy-momentum", 1.0, 40),
     "damped particles, step too large": (lambda: (da.catalog.four_particles_damped(), {}), "midpoint", 0.3, 30),
     "masses of all sizes": (unequal_masses, "rattle", 0.025, 0.25),
-    "masses of all sizes, shake": (unequal_masses, "shake", 0.025, 0.25),
     "a step that resolves nothing": (heavy_rod, "energy-momentum", 0.01, 0.1),
     "a step that resolves nothing, rattle": (heavy_rod, "rattle", 0.01, 0.1),
 }
@@ -55,6 +54,13 @@ def test_a_step_towards_a_singular_point_is_refused(case, max_iterations, compil
         return
     assert np.abs(sol.residual("position")).max() < 1e-13
     assert sol.energy[-1] <= sol.energy[0] * (1 + 1e-12)
+
+
+@pytest.mark.xfail(strict=True, reason="the terms of q1 = q + h V are 1e9 times as large as q1: rounding leaves |g| = 1e-5")
+def test_masses_of_all_sizes_with_shake():
+    system, start = unequal_masses()
+    sol = da.simulate(system, "shake", **start, step=0.025, t_end=0.25, max_iterations=100)
+    assert np.abs(sol.residual("position")).max() < 1e-13
 
 
 def scalar_step(residual):

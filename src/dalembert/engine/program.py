@@ -32,7 +32,7 @@ from dalembert.methods.step import Solve, Step
 SX = ca.SX
 Order = list[tuple[int, int]]  # the pivots of an elimination: rows and columns
 HUGE = 1e300  # what is larger counts as infinite
-ROUNDING = 1e-6  # a residual of 1e-8 times this, 45 eps, of what rounding can do is round-off
+ROUNDING = 1e-7  # a residual of 1e-8 times this, 4.5 eps, of what rounding can do is round-off
 WEIGH_EVERY = 64  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
 
 

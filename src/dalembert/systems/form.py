@@ -20,8 +20,6 @@ from dataclasses import dataclass, field
 import casadi as ca
 import numpy as np
 from casadi import SX
-from scipy.sparse import coo_matrix
-from scipy.sparse.csgraph import connected_components
 
 SMALL = 6  # the largest block of a matrix that is inverted by hand
 
@@ -95,6 +93,9 @@ class Form:
 
 def components(sparsity: ca.Sparsity) -> list[list[int]]:
     """The diagonal blocks into which a square matrix falls after a permutation."""
+    from scipy.sparse import coo_matrix  # not needed before a system has a mass matrix of blocks
+    from scipy.sparse.csgraph import connected_components
+
     rows, columns = sparsity.get_triplet()
     graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=sparsity.shape)
     count, label = connected_components(graph, directed=False)
