@@ -11,13 +11,16 @@ from pathlib import Path
 import dalembert as da
 from dalembert import tables
 from dalembert.methods.base import obstacles
+from dalembert.methods.runge_kutta import RungeKutta
 
 HERE = Path(__file__).parent
 INTRODUCTION = """\
-Written by `python docs/tables.py` from what the methods say of themselves; the tests measure it. The order is that of positions,
-velocities and multipliers, and that on free systems where it is another; where a number of stages belongs to a name, it is shown
-for the default one and any other can be written in its place (`gauss-5`). Nonholonomic: whether such constraints are treated.
-Zero mass: whether a singular mass matrix is."""
+Written by `python docs/tables.py`. Facts of Runge-Kutta methods are computed from their coefficients; the tests measure them. The
+order is that of positions, velocities and multipliers, and that on systems without constraints where it is another. Where a
+number of stages belongs to a name, it is shown for the default one and any other can be written in its place (`gauss-5`).
+Nonholonomic: whether such constraints are treated. Zero mass: whether a singular mass matrix is. Symplectic (free): on systems
+without constraints, for any `M(q)` and `H(q, p)`. Which DAEs and port-Hamiltonian systems a method treats depends on their index
+and on `E`: `da.diagnose(system)` lists the methods that fit."""
 KINDS = {"mechanical": "mechanical", "hamiltonian": "Hamiltonian", "port-hamiltonian": "port-Hamiltonian", "dae": "DAE"}
 GROUPS = {
     "Mechanics: energy, momenta, constraints": lambda m: (
@@ -44,7 +47,9 @@ def methods() -> str:
         left = [row for row in left if row not in mine]
         rows = []
         for row in mine:
-            traits = [word for word, has in (("symmetric", row.symmetric), ("symplectic", row.symplectic)) if has]
+            traits = ["symmetric"] * row.symmetric + ["symplectic"] * row.symplectic
+            if isinstance(row.method(), RungeKutta) and row.method().scheme.symplectic and not row.symplectic:
+                traits.append("symplectic (free)")
             kinds = ", ".join(KINDS.get(k, k) for k in row.treats)
             order = ", ".join(dict.fromkeys(map(str, row.order))) if any(row.order) else "of its integrator"
             free = row.method().free_order

@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import casadi as ca
 import numpy as np
 
 import dalembert as da
+from dalembert.methods.runge_kutta import RungeKutta
 
 HERE = Path(__file__).parent
 
@@ -87,6 +89,49 @@ def staged() -> list[list[str]]:
     return rows
 
 
+def angles() -> da.Mechanical:
+    """A double pendulum in its two angles: a full mass matrix `M(q)`, no constraints."""
+
+    def mass(q: Any) -> Any:
+        c = np.cos(q[0] - q[1])
+        return [[4.0, c], [c, 1.0]]
+
+    return da.Mechanical(
+        ("a", "b"),
+        mass=mass,
+        potential=lambda q: -9.81 * (4 * np.cos(q[0]) + np.cos(q[1])),
+        initial={"q": [0.7, -0.4], "v": [0.3, 1.1]},
+    )
+
+
+def symplectic_defect(system: da.Mechanical, method: Any) -> float:
+    """`S^T J S - J` of two steps `S` in `(q, p = M(q) v)`, from the derivatives in `(q, v)`."""
+    run = da.sensitivity(system, method, t_end=0.1, step=0.05)
+    x, n = ca.vertcat(system.q, system.v), system.n
+    momenta = ca.Function("f", [x, system.par], [ca.jacobian(ca.vertcat(system.q, system.role("momentum")), x)])
+    first, last = (momenta(run.solution.x[i], system.pack()).full() for i in (0, -1))
+    S = last @ np.block([[run.jacobian(a, b) for b in "qv"] for a in "qv"]) @ np.linalg.inv(first)
+    J = np.block([[np.zeros((n, n)), np.eye(n)], [-np.eye(n), np.zeros((n, n))]])
+    return float(np.abs(S.T @ J @ S - J).max())
+
+
+def geometry() -> list[list[str]]:
+    """Whether a scheme is symplectic by its coefficients, and its defect on `M(q)`; two and three stages."""
+    system, rows = angles(), []
+    for row in da.list_methods():
+        if not issubclass(row.method, RungeKutta) or not row.method().scheme.implicit:
+            continue
+        staged = hasattr(row.method(), "stages")
+        for method in [row.method(stages=s) for s in (2, 3)] if staged else [row.method()]:
+            try:
+                method.check(system)
+            except da.MethodError:
+                continue
+            said = "yes" if method.scheme.symplectic else "no"
+            rows.append([f"`{method}`", said, f"{symplectic_defect(system, method):.0e}"])
+    return rows
+
+
 def table(head: list[str], rows: list[list[str]]) -> str:
     return "\n".join("| " + " | ".join(r) + " |" for r in [head, ["---"] * len(head), *rows])
 
@@ -116,7 +161,7 @@ Measured, not declared; written by `python docs/verify.py`. The same quantities 
 ## Orders
 
 Slopes of the errors at t = 0.24 over four step sizes, against another method with a sixteenth of the smallest step.
-Multipliers are compared at the times where they live. The last column is the mean of two neighbouring multipliers:
+Multipliers are compared at the times at which they are defined. The last column is the mean of two neighbouring multipliers:
 methods that are off the velocity constraint have multipliers that alternate around their mean with an amplitude of
 O(h) (or less, where the start is kind, as here), so that the mean is what has order two in general. `itoh-abe` is not
 symmetric; it is of order one in general.
@@ -129,6 +174,15 @@ Slopes at t = 0.4 for a double pendulum in motion, against `radau-iia-5`; `v` an
 those of the index-2 form (Hilden 2009, table 2.1).
 
 {table(["method", "q", "v", "lam", "position g", "velocity G v"], staged_rows)}
+
+## Symplectic structure for a mass matrix M(q)
+
+A double pendulum in its two angles, two steps of 0.05 from a state in motion. The second column is computed from the
+coefficients. The last is the largest entry of $S^T J S - J$, where $S$ is the derivative of the two steps in $(q, p)$ with
+$p = M(q) v$; the system is given in $q$ and $v$. Both stages of `lobatto-iiib-2` are the same point: it is the midpoint rule
+written with two stages, and the condition on the coefficients is sufficient there, not necessary.
+
+{table(["method", "symplectic by its coefficients", "measured defect"], geometry())}
 
 ## What is kept
 
