@@ -10,8 +10,10 @@ from pathlib import Path
 
 import dalembert as da
 from dalembert import tables
-from dalembert.methods.base import obstacles
+from dalembert.engine.case import Case
+from dalembert.methods.base import Method
 from dalembert.methods.runge_kutta import RungeKutta
+from dalembert.systems.base import System
 
 HERE = Path(__file__).parent
 INTRODUCTION = """\
@@ -37,6 +39,15 @@ PROBES = (  # a nonholonomic system, and one with a mass that is zero
 )
 
 
+def starts(method: Method, system: System) -> bool:
+    """Whether a run of a method on a system passes all checks."""
+    try:
+        Case.of(system, method, {}, t0=0.0, u=None, parameters=None)
+    except da.DalembertError:
+        return False
+    return True
+
+
 def methods() -> str:
     """The page of all methods."""
     lines = ["# All methods", "", INTRODUCTION, ""]
@@ -54,7 +65,7 @@ def methods() -> str:
             order = ", ".join(dict.fromkeys(map(str, row.order))) if any(row.order) else "of its integrator"
             free = row.method().free_order
             order += f" ({free} free)" if any(row.order) and free != row.order[0] else ""
-            flags = ["" if obstacles(row.method(), system) else "yes" for system in PROBES]
+            flags = ["yes" if starts(row.method(), system) else "" for system in PROBES]
             shown = row.name if row.name != "composition" else 'da.compose("rattle", order=4)'
             rows.append([f"`{shown}`", order, kinds, *flags, row.keeps, ", ".join(traits), row.source])
         if rows:
