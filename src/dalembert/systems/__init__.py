@@ -5,11 +5,12 @@ from dalembert.systems.connect import Couple, Feedback, Relation, connect
 from dalembert.systems.dae import IndexOneDAE, IndexThreeDAE, IndexTwoDAE
 from dalembert.systems.dirac import DiracStructure
 from dalembert.systems.hamiltonian import Hamiltonian
-from dalembert.systems.lagrangian import Lagrangian, from_sympy
+from dalembert.systems.lagrangian import Lagrangian
 from dalembert.systems.linear_dae import LinearDAE
 from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.picture import SI, Picture
 from dalembert.systems.port_hamiltonian import PortHamiltonian
+from dalembert.systems.sympy_models import from_sympy
 from dalembert.systems.tracing import unpack
 
 __all__ = [

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 BLOCK = 128
 
 
-def batch(function: ca.Function, arguments: list[Any], count: int) -> list[np.ndarray]:
+def batch(function: ca.Function, arguments: Sequence[ArrayLike], count: int) -> list[NDArray[np.float64]]:
     """Outputs of a function for `count` points, one row each (the nonzeros of a sparse output).
 
     An argument has one row a point, or is one vector that all points share.
@@ -32,7 +33,7 @@ def batch(function: ca.Function, arguments: list[Any], count: int) -> list[np.nd
     return out
 
 
-def dense(values: np.ndarray, sparsity: ca.Sparsity) -> np.ndarray:
+def dense(values: NDArray[np.float64], sparsity: ca.Sparsity) -> NDArray[np.float64]:
     """Rows of nonzeros as full matrices, `(count, rows, columns)`."""
     rows, columns = sparsity.shape
     if sparsity.is_dense():

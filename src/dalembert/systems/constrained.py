@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar
+from typing import ClassVar, TypedDict
 
 import casadi as ca
 import numpy as np
@@ -15,7 +15,29 @@ from dalembert.systems.base import System, column, square
 from dalembert.systems.form import Power
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture, attach
-from dalembert.systems.tracing import symbols
+from dalembert.systems.tracing import Model, symbols
+
+
+class Roles(TypedDict, total=False):
+    """What a user may give for any mechanical system; see `Mechanical`."""
+
+    holonomic: Model | None
+    nonholonomic: Model | None
+    dissipation: Model | None
+    force: Model | None
+    inputs: Model | None
+
+
+class Stated(TypedDict):
+    """What the forms of mechanical and Hamiltonian systems have in common."""
+
+    t: SX
+    u: SX
+    par: SX
+    lam: SX
+    levels: dict[str, SX]
+    power: Power
+    normal: SX | None
 
 
 class Constrained(System):
@@ -35,51 +57,28 @@ class Constrained(System):
     v: SX
     p: SX
 
-    def _define_common(
-        self,
-        holonomic: Any,
-        nonholonomic: Any,
-        dissipation: Any,
-        force: Any,
-        inputs: Any,
-        invariants: Any,
-        picture: Picture | None,
-    ) -> dict[str, Any]:
-        n, moving = self.nv, ("p",) if self.momenta == "p" else ()
-        if isinstance(inputs, (int, np.integer)) and not isinstance(inputs, bool) and inputs < 0:
-            raise ModelError(f"inputs is a matrix B(q) or a number of inputs, not {inputs}")
-        if isinstance(inputs, (int, np.integer)) and not isinstance(inputs, bool):
-            self.u = SX.sym("u", int(inputs))
-        elif inputs is not None:
-            B = self._trace("inputs", inputs, ("q", "t"))
-            B = B if B.shape[0] == n else B.T if B.shape == (1, n) else B
-            if B.shape[0] != n:
-                raise ModelError(f"inputs must return a matrix with {n} rows (B(q), one column an input), got {B.shape}")
-            self.u = SX.sym("u", B.shape[1])
-            self._define("inputs", B)
-        extra: dict[str, Any] = {}
+    def _define_common(self, given: Roles, picture: Picture | None, invariants: Model | None = None) -> dict[str, object]:
+        """Define what mechanical and Hamiltonian systems share; returns what energies may use beside their variables."""
+        inputs, force, nonholonomic = given.get("inputs"), given.get("force"), given.get("nonholonomic")
+        if inputs is not None:
+            self._define_inputs(inputs)
+        extra: dict[str, object] = {}
         if invariants is not None:
             value = column("invariants", self._trace("invariants", invariants, ("q",)))
             _check_quadratic(value, self.q)
             self._define("invariants", value)
             # passed symbolically, so that discrete gradients can differentiate through them
             extra["invariants"] = symbols(ca.densify(value), (value.numel(),))
+        holonomic, dissipation = given.get("holonomic"), given.get("dissipation")
         if holonomic is not None:
-            g = column("holonomic", self._trace("holonomic", holonomic, ("q", "t", "invariants"), extra))
-            self._finite(g, "holonomic")
-            acting = set(ca.jacobian(g, self.q).sparsity().row())
-            for i in range(g.numel()):
-                if i not in acting:
-                    raise ModelError(f"holonomic constraint {i + 1} does not depend on q")
-            if g.numel():
-                self._define("holonomic", ca.densify(g))
+            self._define_holonomic(column("holonomic", self._trace("holonomic", holonomic, ("q", "t", "invariants"), extra)))
+        own = ("q", "v", "p", "t") if self.momenta == "p" else ("q", "v", "t")
         if dissipation is not None:
-            R = square("dissipation", self._trace("dissipation", dissipation, ("q", "v", *moving, "t")), n)
-            self._define("dissipation", R)
+            self._define("dissipation", square("dissipation", self._trace("dissipation", dissipation, own), self.nv))
         if force is not None:
             if not self.nu and callable(force) and "u" in getattr(getattr(force, "__code__", None), "co_varnames", ()):
                 raise ModelError("force uses u, but the system has no inputs: say how many, inputs=1, or give their matrix B(q)")
-            f = column("force", self._trace("force", force, ("q", "v", *moving, "t", "u")), n)
+            f = column("force", self._trace("force", force, (*own, "u")), self.nv)
             self._finite(f, "force")
             self._define("force", f)
         if nonholonomic is not None:
@@ -87,7 +86,30 @@ class Constrained(System):
         attach(self, picture)
         return extra
 
-    def _define_nonholonomic(self, nonholonomic: Any) -> None:
+    def _define_inputs(self, inputs: Model) -> None:
+        """A number of inputs that `force` uses itself, or the matrix `B(q)` of their forces."""
+        if isinstance(inputs, int | np.integer) and not isinstance(inputs, bool):
+            if inputs < 0:
+                raise ModelError(f"inputs is a matrix B(q) or a number of inputs, not {inputs}")
+            self.u = SX.sym("u", int(inputs))
+            return
+        n, B = self.nv, self._trace("inputs", inputs, ("q", "t"))
+        B = B.T if B.shape == (1, n) and n > 1 else B
+        if B.shape[0] != n:
+            raise ModelError(f"inputs must return a matrix with {n} rows (B(q), one column for each input), got {B.shape}")
+        self.u = SX.sym("u", B.shape[1])
+        self._define("inputs", B)
+
+    def _define_holonomic(self, g: SX) -> None:
+        self._finite(g, "holonomic")
+        acting = set(ca.jacobian(g, self.q).sparsity().row())
+        for i in range(g.numel()):
+            if i not in acting:
+                raise ModelError(f"holonomic constraint {i + 1} does not depend on q")
+        if g.numel():
+            self._define("holonomic", ca.densify(g))
+
+    def _define_nonholonomic(self, nonholonomic: Model) -> None:
         """`A(q) v + a(q, t)`, checked to be linear in `v`; a matrix `A(q)` may be given instead."""
         a = self._trace("nonholonomic", nonholonomic, ("q", "v", "t"))
         if a.shape[1] == self.nv and self.nv > 1 and not ca.depends_on(a, self.v):
@@ -184,8 +206,8 @@ class Constrained(System):
         kinds = {"holonomic constraints": self.mh, "nonholonomic constraints": self.mn}
         return {"coordinates": self.n, **kinds, "inputs": self.nu}
 
-    def applied(self, q: Any, v: Any, t: Any, u: Any, p: Any = None) -> Any:
-        """Applied force plus inputs, `f(q, v, t, u) + B(q) u` (None where there is neither)."""
+    def applied(self, q: SX, v: SX, t: SX, u: SX, p: SX | None = None) -> SX:
+        """Applied force plus inputs, `f(q, v, t, u) + B(q) u`."""
         f = SX(self.nv, 1)
         if self.has("force"):
             f += self.expression("force", q=q, v=v, t=t, u=u, p=p)
@@ -193,13 +215,13 @@ class Constrained(System):
             f += self.expression("inputs", q=q, t=t) @ u
         return f
 
-    def damping(self, q: Any, v: Any, t: Any, p: Any = None) -> Any:
+    def damping(self, q: SX, v: SX, t: SX, p: SX | None = None) -> SX:
         """The dissipative force `R(q, v) v`."""
         if not self.has("dissipation"):
             return SX(self.nv, 1)
         return self.expression("dissipation", q=q, v=v, t=t, p=p) @ v
 
-    def energy_rate(self, q: Any, p: Any, t: Any) -> Any:
+    def energy_rate(self, q: SX, p: SX | None, t: SX) -> SX:
         """The partial derivative of the energy with respect to time."""
         if not self.depends(self.energy_role, "t"):
             return SX(0.0)
@@ -207,7 +229,7 @@ class Constrained(System):
         rate = ca.Function("H_t", [self.q, self.p, self.t, self.par], [slope])
         return rate(q, self.p if p is None else p, t, self.par)
 
-    def supplied_power(self, q: Any, v: Any, t: Any, applied: Any, lam: Any, p: Any = None) -> Any:
+    def supplied_power(self, q: SX, v: SX, t: SX, applied: SX, lam: SX, p: SX | None = None) -> SX:
         """`v . f + H_t + lam . g_t`: a constraint force `-G^T lam` has the power `lam . g_t`, since `G v = -g_t`."""
         power = ca.dot(v, applied) + self.energy_rate(q, p, t)
         if self.moving:
@@ -244,7 +266,7 @@ class Constrained(System):
         """`G^T lam`; constraint forces are its negative."""
         return self.role("jacobian").T @ lam if self.m else SX(self.nv, 1)
 
-    def _stated(self, lam: SX, v: SX, p: SX | None, applied: SX, damping: SX) -> dict[str, Any]:
+    def _stated(self, lam: SX, v: SX, p: SX | None, applied: SX, damping: SX) -> Stated:
         """What the forms of both sides share: constraint levels of a velocity `v`, and powers."""
         levels = {"position": self.expression("holonomic")} if self.mh else {}
         if self.mn:
@@ -269,7 +291,7 @@ class Constrained(System):
         return sizes | ({"position": scales.position_level(self, v, free, h)} if self.mh else {})
 
 
-def _check_quadratic(value: Any, q: Any) -> None:
+def _check_quadratic(value: SX, q: SX) -> None:
     for i in range(value.numel()):
         if ca.depends_on(ca.hessian(value[i], q)[0], q):
             raise ModelError(

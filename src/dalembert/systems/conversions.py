@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FORMULATIONS = ("index3", "index2", "ggl", "index1", "baumgarte")
 
 
-def to_dae(system: Mechanical, formulation: str, xi: float, omega: float) -> Any:
+def to_dae(system: Mechanical, formulation: str, xi: float, omega: float) -> IndexTwoDAE:
     """The semi-explicit forms of a constrained mechanical system; see `Mechanical.to_dae`."""
     s = system
     if formulation not in FORMULATIONS:
@@ -57,7 +57,7 @@ def to_dae(system: Mechanical, formulation: str, xi: float, omega: float) -> Any
     return IndexTwoDAE.of_expressions(s, names, y, z, parts, g, initial)
 
 
-def to_port_hamiltonian(s: Mechanical) -> Any:
+def to_port_hamiltonian(s: Mechanical) -> PortHamiltonian:
     """See `Mechanical.to_port_hamiltonian`."""
     if s.has("force"):
         raise MethodError(

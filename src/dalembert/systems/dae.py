@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import ClassVar, Required, Self, TypedDict, Unpack
 
 import casadi as ca
 from casadi import SX
@@ -14,6 +15,19 @@ from dalembert.systems import scales
 from dalembert.systems.base import System, column
 from dalembert.systems.form import Form
 from dalembert.systems.needs import Need
+from dalembert.systems.tracing import Model
+
+
+class Keywords(TypedDict, total=False):
+    """What all semi-explicit systems take; see `IndexTwoDAE`."""
+
+    g: Required[Model]
+    f: Model | None
+    parts: Sequence[Model] | None
+    inputs: int
+    parameters: Mapping[str, ArrayLike] | None
+    name: str | None
+    initial: Mapping[str, ArrayLike] | None
 
 
 class IndexTwoDAE(System):
@@ -52,9 +66,9 @@ class IndexTwoDAE(System):
         self,
         coordinates: Sequence[str] | int,
         *,
-        g: Any,
-        f: Any = None,
-        parts: Sequence[Any] | None = None,
+        g: Model,
+        f: Model | None = None,
+        parts: Sequence[Model] | None = None,
         inputs: int = 0,
         parameters: Mapping[str, ArrayLike] | None = None,
         name: str | None = None,
@@ -68,7 +82,7 @@ class IndexTwoDAE(System):
         self.u = SX.sym("u", inputs)
         constraint = self._trace_constraint(g)
         self._define("g", ca.densify(constraint))
-        functions = [f] if parts is None else list(parts)
+        functions = [f] if f is not None else list(parts or ())
         if len(functions) > 5:
             raise ModelError(f"there are five Lobatto matrices, but {len(functions)} parts")
         total = SX(self.n, 1)
@@ -85,7 +99,7 @@ class IndexTwoDAE(System):
             raise ModelError("the right-hand side does not depend on z: the constraint cannot act")
         self._check_index()
 
-    def _trace_constraint(self, g: Any) -> Any:
+    def _trace_constraint(self, g: Model) -> SX:
         constraint = column("g", self._trace("g", g, ("y", "t")))
         if not constraint.numel():
             raise ModelError("a semi-explicit system needs at least one constraint g")
@@ -109,7 +123,7 @@ class IndexTwoDAE(System):
     def _counts(self) -> dict[str, int]:
         return {"differential variables": self.n, "algebraic variables": self.m, "inputs": self.nu}
 
-    def levels(self) -> list[Any]:
+    def levels(self) -> list[SX]:
         """`g` and its derivatives along the motion, up to the one that defines `z`."""
         out = [self.expression("g")]
         for _ in range(self.index - 1):
@@ -118,8 +132,8 @@ class IndexTwoDAE(System):
 
     @classmethod
     def of_expressions(
-        cls, like: System, names: Sequence[str], y: Any, z: Any, parts: list[Any], g: Any, initial: Any
-    ) -> IndexTwoDAE:
+        cls, like: System, names: Sequence[str], y: SX, z: SX, parts: list[SX], g: SX, initial: Mapping[str, ArrayLike] | None
+    ) -> Self:
         """From expressions in given symbols, with the parameters of another system."""
         self = cls.__new__(cls)
         System.__init__(self, names, like.parameters, like.name, initial)
@@ -156,13 +170,13 @@ class IndexTwoDAE(System):
             "w": scales.typical(self.z),
         }
         first = self.index == 1
-        kind: dict[str, Any] = {"w": self.z, "relation": g} if first else {"lam": self.z, "levels": {"velocity": g}}
-        return Form(
+        form = Form(
             y={"y": self.y}, parts=tuple({"y": self.expression(part)} for part in self.parts),
             t=self.t, u=self.u, par=self.par, state={"y": self.y, "z": self.z},
             begin={"y": self.y, "w" if first else "lam": self.z}, first={"y": rhs}, closing=self.role("hidden"),
-            sizes=sizes, **kind,
+            sizes=sizes,
         )  # fmt: skip
+        return replace(form, w=self.z, relation=g) if first else replace(form, lam=self.z, levels={"velocity": g})
 
     def rate_form(self, h: SX) -> Form:
         return self.form(h)
@@ -172,7 +186,7 @@ class IndexTwoDAE(System):
         """The roles of the parts of the right-hand side."""
         return [f"part{i}" for i in range(1, 10) if f"part{i}" in self._functions]
 
-    def _derived(self, role: str) -> Any:
+    def _derived(self, role: str) -> SX:
         if role == "hidden":  # the constraint, or its derivative, which defines z
             return ca.densify(self.levels()[-1])
         return super()._derived(role)
@@ -183,13 +197,14 @@ class IndexOneDAE(IndexTwoDAE):
 
     index: ClassVar[int] = 1
 
-    def __init__(self, coordinates: Sequence[str] | int, *, algebraic: int = 1, **options: Any) -> None:
+    @suggesting(options=Keywords.__annotations__)
+    def __init__(self, coordinates: Sequence[str] | int, *, algebraic: int = 1, **given: Unpack[Keywords]) -> None:
         if isinstance(algebraic, bool) or not isinstance(algebraic, int) or algebraic < 1:
             raise ModelError(f"algebraic is the number of algebraic variables z, at least 1, not {algebraic!r}")
         self._algebraic = algebraic
-        super().__init__(coordinates, **options)
+        super().__init__(coordinates, **given)
 
-    def _trace_constraint(self, g: Any) -> Any:
+    def _trace_constraint(self, g: Model) -> SX:
         self.z = SX.sym("z", self._algebraic)
         constraint = column("g", self._trace("g", g, ("y", "z", "t", "u")))
         if constraint.numel() != self._algebraic:

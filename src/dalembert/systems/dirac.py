@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.errors import ModelError
-from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 TOLERANCE = 1e-10
 
@@ -57,8 +55,19 @@ class DiracStructure:
             raise ModelError(f"Y and U must be square and of the same size, not {Y.shape} and {U.shape}")
         return cls(U.T, Y.T)
 
+    @classmethod
+    def of_ports(cls, J: NDArray[np.float64], B: NDArray[np.float64], N: NDArray[np.float64]) -> DiracStructure:
+        """That of a port-Hamiltonian system, between storage, dissipation and ports.
+
+        Flows are `(-E x', f_R, y)`, efforts `(z, e_R, u)`, with `f_R = -z`, `e_R = R z` on the side of the resistor.
+        """
+        n, p = B.shape
+        # -E x' = -J z + e_R - B u,   f_R = -z (so that e_R . f_R = -z . R z),   y = B^T z - N u
+        return cls.of_skew(np.block([[-J, np.eye(n), -B], [-np.eye(n), np.zeros((n, n + p))], [B.T, np.zeros((p, n)), -N]]))
+
     @property
     def size(self) -> int:
+        """Number of ports."""
         return int(self.F.shape[0])
 
     def image(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -99,19 +108,3 @@ class DiracStructure:
         n = a + b
         kernel = vt[:n]
         return DiracStructure(kernel[:, :n], kernel[:, n:])
-
-
-def of_system(system: PortHamiltonian, x: ArrayLike, t: float = 0.0) -> DiracStructure:
-    """The Dirac structure of a port-Hamiltonian system at a state, between storage, dissipation and ports.
-
-    Flows are `(-E x', f_R, y)`, efforts `(z, e_R, u)`, with `f_R = z`, `e_R = R z` on the side of the resistor.
-    """
-    n, p = system.n, system.nu
-    J = np.asarray(system.at("J", x, t))
-    if system._constraint is not None:
-        f = ca.Function("J", [system.x, system.t, system.par], [system.structure()])
-        J = np.asarray(f(np.asarray(x, dtype=float), t, system.pack()).full())
-    B, N = system.at("B", x, t), system.at("N", x, t)
-    # -E x' = -J z + e_R - B u,   f_R = -z (so that e_R . f_R = -z . R z),   y = B^T z - N u
-    skew = np.block([[-J, np.eye(n), -B], [-np.eye(n), np.zeros((n, n + p))], [B.T, np.zeros((p, n)), -N]])
-    return DiracStructure.of_skew(skew)

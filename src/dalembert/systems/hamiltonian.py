@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import casadi as ca
 import numpy as np
@@ -16,6 +16,7 @@ from dalembert.systems.base import Array, scalar
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.form import Form
 from dalembert.systems.picture import Picture
+from dalembert.systems.tracing import Model
 
 
 class Hamiltonian(Constrained):
@@ -36,21 +37,24 @@ class Hamiltonian(Constrained):
         self,
         coordinates: Sequence[str] | int,
         *,
-        hamiltonian: Any,
-        holonomic: Any = None,
-        nonholonomic: Any = None,
-        dissipation: Any = None,
-        force: Any = None,
-        inputs: Any = None,
+        hamiltonian: Model,
+        holonomic: Model | None = None,
+        nonholonomic: Model | None = None,
+        dissipation: Model | None = None,
+        force: Model | None = None,
+        inputs: Model | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
-        invariants: Any = None,
+        invariants: Model | None = None,
         dimension: int | None = None,
         name: str | None = None,
         initial: Mapping[str, ArrayLike] | None = None,
         picture: Picture | None = None,
     ) -> None:
         super().__init__(coordinates, parameters, name, initial, dimension)
-        extra = self._define_common(holonomic, nonholonomic, dissipation, force, inputs, invariants, picture)
+        extra = self._define_common(
+            {"holonomic": holonomic, "nonholonomic": nonholonomic, "dissipation": dissipation, "force": force, "inputs": inputs},
+            picture, invariants,
+        )  # fmt: skip
         H = scalar("hamiltonian", self._trace("hamiltonian", hamiltonian, ("q", "p", "t", "invariants"), extra))
         self._finite(H, "hamiltonian")
         moving = ca.jacobian(H, self.p).sparsity().get_col()
@@ -60,7 +64,7 @@ class Hamiltonian(Constrained):
         self._define("hamiltonian", H)
         self._check_numbers("dissipation")
 
-    def _derived(self, role: str) -> Any:
+    def _derived(self, role: str) -> SX:
         if role == "energy":
             return self.expression("hamiltonian")
         if role == "velocity":

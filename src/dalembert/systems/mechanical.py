@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import ClassVar
 
 import casadi as ca
 import numpy as np
@@ -14,10 +15,14 @@ from dalembert.errors import ModelError, suggesting
 from dalembert.systems import conversions, scales
 from dalembert.systems.base import Array, scalar, square
 from dalembert.systems.constrained import Constrained
+from dalembert.systems.dae import IndexTwoDAE
+from dalembert.systems.equations import Equations, equations
 from dalembert.systems.form import Form, inverse_by_blocks
 from dalembert.systems.hamiltonian import Hamiltonian
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture, inherit
+from dalembert.systems.port_hamiltonian import PortHamiltonian
+from dalembert.systems.tracing import Model
 
 
 class Mechanical(Constrained):
@@ -77,16 +82,16 @@ class Mechanical(Constrained):
         self,
         coordinates: Sequence[str] | int,
         *,
-        mass: Any,
-        potential: Any = None,
-        holonomic: Any = None,
-        nonholonomic: Any = None,
-        dissipation: Any = None,
-        force: Any = None,
-        inputs: Any = None,
-        kinematics: Any = None,
+        mass: Model,
+        potential: Model | None = None,
+        holonomic: Model | None = None,
+        nonholonomic: Model | None = None,
+        dissipation: Model | None = None,
+        force: Model | None = None,
+        inputs: Model | None = None,
+        kinematics: Model | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
-        invariants: Any = None,
+        invariants: Model | None = None,
         dimension: int | None = None,
         name: str | None = None,
         initial: Mapping[str, ArrayLike] | None = None,
@@ -95,19 +100,22 @@ class Mechanical(Constrained):
         super().__init__(coordinates, parameters, name, initial, dimension)
         if kinematics is not None:
             self._define_kinematics(kinematics)
-        extra = self._define_common(holonomic, nonholonomic, dissipation, force, inputs, invariants, picture)
+        extra = self._define_common(
+            {"holonomic": holonomic, "nonholonomic": nonholonomic, "dissipation": dissipation, "force": force, "inputs": inputs},
+            picture, invariants,
+        )  # fmt: skip
         M = square("mass", self._trace("mass", mass, ("q",)), self.nv)
         self._finite(M, "mass")
         if kinematics is not None and ca.depends_on(M, self.q):
             raise ModelError("with kinematics the mass matrix must be constant; give its gyroscopic terms as force")
         self._define("mass", M)
-        V = 0.0 if potential is None else potential
-        V = scalar("potential", self._trace("potential", V, ("q", "t", "invariants"), extra))
+        given = 0.0 if potential is None else potential
+        V = scalar("potential", self._trace("potential", given, ("q", "t", "invariants"), extra))
         self._finite(V, "potential")
         self._define("potential", V)
         self._check_numbers("mass", "dissipation")
 
-    def _derived(self, role: str) -> Any:
+    def _derived(self, role: str) -> SX:
         if role == "kinetic":
             return ca.densify(self.v.T @ self.expression("mass") @ self.v / 2)
         if role == "energy":
@@ -116,7 +124,7 @@ class Mechanical(Constrained):
             return ca.densify(self.expression("mass") @ self.v)
         return super()._derived(role)
 
-    def _define_kinematics(self, kinematics: Any) -> None:
+    def _define_kinematics(self, kinematics: Model) -> None:
         """`q' = Z(q) v`: as many velocities as `Z` has columns."""
         Z = self._trace("kinematics", kinematics, ("q",))
         if Z.shape[0] != self.n or not Z.shape[1]:
@@ -152,17 +160,17 @@ class Mechanical(Constrained):
             return self.rate_form(h)
         p, M = SX.sym("p", self.nv), self.expression("mass")
         relation = p - M @ self.v
-        return self._form(
-            h, {"q": self.q, "p": p}, self._momentum_rate(), w=self.v, relation=relation, closing=relation,
-            begin={"q": self.q, "p": ca.densify(M @ self.v), "w": self.v},
-        )  # fmt: skip
+        begin = {"q": self.q, "p": ca.densify(M @ self.v), "w": self.v}
+        form = self._form(h, {"q": self.q, "p": p}, begin, self._momentum_rate())
+        return replace(form, w=self.v, relation=relation, closing=relation)
 
     def rate_form(self, h: SX) -> Form:
         """`q' = Z(q) v`, `M(q) v' = (T - V)_q - M' v + f + B u - R v - G^T lam`."""
         y = {"q": self.q, "v": self.v}
-        return self._form(h, y, SX(self.nv, 1), inertia={"v": self.expression("mass")}, begin=y)
+        return replace(self._form(h, y, y, SX(self.nv, 1)), inertia={"v": self.expression("mass")})
 
-    def _form(self, h: SX, y: dict[str, SX], gained: SX, **options: Any) -> Form:
+    def _form(self, h: SX, y: dict[str, SX], begin: dict[str, SX], gained: SX) -> Form:
+        """What both forms have in common; `gained` is added to the force."""
         s, second = self, list(y)[1]
         lam = SX.sym("lam", s.m)
         applied, damping = s.applied(s.q, s.v, s.t, s.u), s.damping(s.q, s.v, s.t)
@@ -176,7 +184,7 @@ class Mechanical(Constrained):
         }  # fmt: skip
         parts = ({"q": s.qdot(s.q, s.v)}, {second: push})
         stated = s._stated(lam, s.v, None, applied, damping)
-        return Form(y=y, parts=parts, state={"q": s.q, "v": s.v}, sizes=sizes, **options, **stated)
+        return Form(y=y, parts=parts, state={"q": s.q, "v": s.v}, begin=begin, sizes=sizes, **stated)
 
     @property
     def constant_mass(self) -> bool:
@@ -213,7 +221,7 @@ class Mechanical(Constrained):
         none += [int(np.abs(vectors[:, i]).argmax()) for i, x in enumerate(values) if x <= 1e-13]
         return tuple(dict.fromkeys(names[i] for i in none))
 
-    def to_dae(self, formulation: str = "index2", *, xi: float = 1.0, omega: float = 10.0) -> Any:
+    def to_dae(self, formulation: str = "index2", *, xi: float = 1.0, omega: float = 10.0) -> IndexTwoDAE:
         """The system as a semi-explicit DAE in `y = (q, v)`.
 
         `"index3"`: `z = lam`, constraint `g = 0`. `"index2"`: `z = lam`, constraint `G v + g_t = 0`. `"ggl"`: `z = (lam, mu)`,
@@ -226,13 +234,11 @@ class Mechanical(Constrained):
         inherit(out, self)
         return out
 
-    def equations(self) -> Any:
+    def equations(self) -> Equations:
         """Mass matrix, Coriolis matrix by Christoffel symbols, and gravity, in a form to print (`latex()` too)."""
-        from dalembert.systems.lagrangian import equations
-
         return equations(self)
 
-    def to_port_hamiltonian(self) -> Any:
+    def to_port_hamiltonian(self) -> PortHamiltonian:
         """The system as a `PortHamiltonian` in `x = (q, v, lam)`, its inputs as ports.
 
         `E = diag(I, M, 0)`, `z = (H_q, v, lam)`, `J = [0 I 0; -I K -G^T; 0 G 0]` with the skew matrix `K` of a mass `M(q)`,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import MethodError
 from dalembert.systems.base import System, column
+from dalembert.systems.tracing import Model
 
 if TYPE_CHECKING:
     from dalembert.systems.port_hamiltonian import PortHamiltonian
@@ -32,7 +33,7 @@ def semi_explicit(s: PortHamiltonian, parameters: Mapping[str, ArrayLike] | None
     U, S, Vt = np.linalg.svd(s.at("E", np.zeros(s.n), 0.0, parameters))
     rank = int((1e-12 * S[0] < S).sum())
     names = [f"w{i}" for i in range(1, s.n + 1)]
-    new = s.transformed(lambda x: _times(Vt.T, x), U, names)
+    new = s.transformed(lambda x: Vt.T @ x, U, names)
     E = SX(s.n, s.n)
     for i in range(rank):
         E[i, i] = float(S[i])
@@ -42,7 +43,7 @@ def semi_explicit(s: PortHamiltonian, parameters: Mapping[str, ArrayLike] | None
 
 
 def transformed(
-    s: PortHamiltonian, phi: Callable[..., Any], U: Any, coordinates: Sequence[str] | None, initial: ArrayLike | None
+    s: PortHamiltonian, phi: Model, U: Model | None, coordinates: Sequence[str] | None, initial: ArrayLike | None
 ) -> PortHamiltonian:
     """See `PortHamiltonian.transformed`."""
     n = s.n
@@ -87,7 +88,7 @@ def autonomous(s: PortHamiltonian) -> PortHamiltonian:
     B = ca.blockcat([[s.expression("B", **at), SX(n, 1)], [SX(1, p), SX(1, 1)]])
     B[n, p] = 1
 
-    def pad(m: Any) -> Any:
+    def pad(m: SX) -> SX:
         return ca.blockcat([[m, SX(m.shape[0], 1)], [SX(1, m.shape[1]), SX(1, 1)]])
 
     matrices = {"E": E, "B": B, "J": pad(s.structure(**at)), "R": pad(s.expression("R", **at))}
@@ -98,12 +99,3 @@ def autonomous(s: PortHamiltonian) -> PortHamiltonian:
         [*s.coordinates, "time"], s.parameters, (x, tau, u, s.par), matrices, s.expression("hamiltonian", **at),
         ca.vertcat(z, 0), name=f"{s.name}, autonomous", ports=[*s.ports, "clock"], initial=start,
     )  # fmt: skip
-
-
-def _times(matrix: np.ndarray, x: Any) -> list[Any]:
-    """A constant matrix times a vector of symbols, entries of zero left out."""
-    out = []
-    for row in matrix:
-        terms = [float(a) * x[j] for j, a in enumerate(row) if a]
-        out.append(sum(terms[1:], terms[0]) if terms else 0.0)
-    return out

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import casadi as ca
 import numpy as np
@@ -12,12 +12,14 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import MethodError, ModelError, suggesting
 from dalembert.systems import port_changes, port_checks, scales
-from dalembert.systems.base import System, column, scalar
+from dalembert.systems.base import Array, System, column, scalar
 from dalembert.systems.bases import bases
+from dalembert.systems.dirac import DiracStructure
 from dalembert.systems.form import Form, Power
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture, attach
 from dalembert.systems.port_changes import MATRICES
+from dalembert.systems.tracing import Model
 
 
 class PortHamiltonian(System):
@@ -35,7 +37,7 @@ class PortHamiltonian(System):
     hamiltonian
         `H(x, t)`, one number.
     E, J, R, B, P, S, N
-        Matrices, constant or functions of `x` and `t`; `E` is the identity and the others are zero where nothing is said. A
+        Matrices, constant or functions of `x` and `t`; `E` is the identity and the others are zero by default. A
         vector for `E` or `R` is a diagonal.
     z
         The costate `z(x)`. By default `E^-T grad H`; where `E` is block diagonal with zero rows, the states that belong to its
@@ -66,18 +68,18 @@ class PortHamiltonian(System):
         self,
         coordinates: Sequence[str] | int,
         *,
-        hamiltonian: Any,
-        E: Any = None,
-        J: Any = None,
-        R: Any = None,
-        B: Any = None,
-        P: Any = None,
-        S: Any = None,
-        N: Any = None,
-        z: Any = None,
-        r: Any = None,
+        hamiltonian: Model,
+        E: Model | None = None,
+        J: Model | None = None,
+        R: Model | None = None,
+        B: Model | None = None,
+        P: Model | None = None,
+        S: Model | None = None,
+        N: Model | None = None,
+        z: Model | None = None,
+        r: Model | None = None,
         ports: Sequence[str] | None = None,
-        feedback: Callable[..., Any] | None = None,
+        feedback: Model | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
         name: str | None = None,
         initial: Mapping[str, ArrayLike] | None = None,
@@ -110,7 +112,7 @@ class PortHamiltonian(System):
         self._check_structure()
         attach(self, picture)
 
-    def _port_number(self, traced: dict[str, Any]) -> int:
+    def _port_number(self, traced: Mapping[str, SX]) -> int:
         for key in ("B", "P"):
             if key in traced:
                 shape = traced[key].shape
@@ -124,7 +126,7 @@ class PortHamiltonian(System):
                 return int(traced[key].shape[0])
         return 0
 
-    def _matrix(self, role: str, value: Any, shape: tuple[int, int]) -> Any:
+    def _matrix(self, role: str, value: SX | None, shape: tuple[int, int]) -> SX:
         if value is None:
             return SX.eye(shape[0]) if role == "E" else SX(*shape)
         if value.shape == shape:
@@ -137,7 +139,7 @@ class PortHamiltonian(System):
             return ca.sparsify(value * SX.eye(shape[0]))
         raise ModelError(f"{role} has the shape {value.shape}; expected {shape[0]} x {shape[1]}")
 
-    def _set(self, matrices: dict[str, Any], H: Any, z: Any, r: Any, law: Any = None) -> None:
+    def _set(self, matrices: Mapping[str, SX], H: SX, z: SX | None, r: SX | None, law: SX | None = None) -> None:
         """Define all roles from expressions."""
         for key, matrix in matrices.items():
             self._define(key, matrix)
@@ -153,7 +155,7 @@ class PortHamiltonian(System):
         if law is not None:
             self._define("law", ca.densify(law))
 
-    def _costate(self, E: Any, gradient: Any) -> Any:
+    def _costate(self, E: SX, gradient: SX) -> SX:
         rows, columns = _blocks(E)
         if len(rows) != len(columns):
             raise ModelError(
@@ -177,10 +179,11 @@ class PortHamiltonian(System):
 
     @classmethod
     def of_expressions(
-        cls, names: Sequence[str], parameters: Mapping[str, Any], symbols: tuple[Any, Any, Any, Any], matrices: dict[str, Any],
-        H: Any, z: Any, *, r: Any = None, name: str = "", ports: Sequence[str] | None = None, initial: Any = None,
-        constraint: tuple[Any, Sequence[int], Sequence[int], Sequence[int]] | None = None, check: bool = True,
-    ) -> PortHamiltonian:  # fmt: skip
+        cls, names: Sequence[str], parameters: Mapping[str, ArrayLike], symbols: tuple[SX, SX, SX, SX],
+        matrices: Mapping[str, SX], H: SX, z: SX, *, r: SX | None = None, name: str = "", ports: Sequence[str] | None = None,
+        initial: Mapping[str, ArrayLike] | None = None,
+        constraint: tuple[SX, Sequence[int], Sequence[int], Sequence[int]] | None = None, check: bool = True,
+    ) -> Self:  # fmt: skip
         """From expressions in given symbols `(x, t, u, par)`.
 
         `constraint` is `(g, states of q, costates of v, costates of lam)`: the blocks of `J` that hold `Dg` are then left to
@@ -214,7 +217,8 @@ class PortHamiltonian(System):
         """The states on which the constraint of a mechanism depends."""
         return self._constraint[0] if self._constraint else []
 
-    def samples(self, count: int = 3) -> list[tuple[np.ndarray, float]]:
+    def samples(self, count: int = 3) -> list[tuple[Array, float]]:
+        """A few states and times, at which the structure is checked."""
         rng = np.random.default_rng(0)
         center = np.asarray(self.initial["x"], dtype=float) if "x" in self.initial else np.zeros(self.n)
         if center.shape != (self.n,):
@@ -225,19 +229,21 @@ class PortHamiltonian(System):
         return [(x, float(rng.uniform())) for x in points]
 
     def at(
-        self, role: str, x: Any, t: float = 0.0, parameters: Mapping[str, ArrayLike] | None = None, u: Any = None
-    ) -> np.ndarray:
+        self,
+        role: str,
+        x: ArrayLike,
+        t: float = 0.0,
+        parameters: Mapping[str, ArrayLike] | None = None,
+        u: ArrayLike | None = None,
+    ) -> Array:
         """A matrix or vector of the system at a state, as numbers."""
-        if role not in self._functions:
-            self._define(role, self._derived(role))
-        f = self._functions[role]
-        value = f(np.asarray(x, dtype=float), t, np.zeros(self.nu) if u is None else u, self.pack(parameters))
-        return np.asarray(value.full())
+        inputs = None if u is None else np.asarray(u, dtype=float)
+        return self.matrix(role, np.asarray(x, dtype=float), t, self.pack(parameters), inputs)
 
     def _check_structure(self) -> None:
         port_checks.check_structure(self)
 
-    def _derived(self, role: str) -> Any:
+    def _derived(self, role: str) -> SX:
         if role == "energy":
             return self.expression("hamiltonian")
         if role == "gradient":
@@ -253,18 +259,19 @@ class PortHamiltonian(System):
             return ca.densify(jacobian @ self.expression("z")[v] + ca.jacobian(self.expression("constraint"), self.t))
         if role == "output":
             u = self.expression("law") if self.has("law") else self.u
-            return ca.densify((self.full("B") + self.full("P")).T @ self.expression("z") + (self.full("S") - self.full("N")) @ u)
+            return ca.densify(
+                (self.expression("B") + self.expression("P")).T @ self.expression("z")
+                + (self.expression("S") - self.expression("N")) @ u
+            )
         if role == "right":  # (J - R) z + (B - P) u - r
             u = self.expression("law") if self.has("law") else self.u
             rest = self.expression("r") if self.has("r") else SX(self.n, 1)
             return ca.densify(
-                (self.structure() - self.full("R")) @ self.expression("z") + (self.full("B") - self.full("P")) @ u - rest
+                (self.structure() - self.expression("R")) @ self.expression("z")
+                + (self.expression("B") - self.expression("P")) @ u
+                - rest
             )
         return super()._derived(role)
-
-    def full(self, role: str, **arguments: Any) -> Any:
-        """A matrix as an expression."""
-        return self.expression(role, **arguments)
 
     def structure(self, x: SX | None = None, t: SX | None = None, jacobian: SX | None = None) -> SX:
         """`J`, with the blocks of a constraint filled in: by its Jacobian, or by a given (discrete) one."""
@@ -305,7 +312,7 @@ class PortHamiltonian(System):
         return port_changes.semi_explicit(self, parameters)
 
     def transformed(
-        self, phi: Callable[..., Any], U: Any = None, coordinates: Sequence[str] | None = None, initial: ArrayLike | None = None
+        self, phi: Model, U: Model | None = None, coordinates: Sequence[str] | None = None, initial: ArrayLike | None = None
     ) -> PortHamiltonian:
         """The system in other coordinates, `x = phi(x~)`, its equations multiplied by `U(x~)^T`.
 
@@ -318,11 +325,13 @@ class PortHamiltonian(System):
         """Time as one more state: `E` gets a row for it, and the Hamiltonian does not depend on time any more."""
         return port_changes.autonomous(self)
 
-    def dirac(self, x: Any, t: float = 0.0) -> Any:
+    def dirac(self, x: ArrayLike, t: float = 0.0) -> DiracStructure:
         """The Dirac structure at a state: flows `(-E x', -z, y)` against efforts `(z, R z, u)`."""
-        from dalembert.systems.dirac import of_system
-
-        return of_system(self, x, t)
+        J = self.at("J", x, t)
+        if self._constraint is not None:
+            f = ca.Function("J", [self.x, self.t, self.par], [self.structure()])
+            J = np.asarray(f(np.asarray(x, dtype=float), t, self.pack()).full())
+        return DiracStructure.of_ports(J, self.at("B", x, t), self.at("N", x, t))
 
     @property
     def algebraic(self) -> bool:
@@ -362,10 +371,9 @@ class PortHamiltonian(System):
     def rate_form(self, h: SX) -> Form:
         return self.form(h)
 
-    def matrix(self, role: str, x: np.ndarray, t: float, par: np.ndarray, u: np.ndarray | None = None) -> np.ndarray:
-        """A matrix or vector of the system at a state, as numbers."""
-        self.role(role)
-        return np.asarray(self._functions[role](x, t, np.zeros(self.nu) if u is None else u, par).full())
+    def matrix(self, role: str, x: Array, t: float, par: Array, u: Array | None = None) -> Array:
+        """Like `at`, with the parameter vector."""
+        return np.asarray(self.function(role)(x, t, np.zeros(self.nu) if u is None else u, par).full())
 
     def _written(self) -> dict[str, object]:
         return {"ports": self.ports, "constraint": self._constraint}
@@ -383,7 +391,7 @@ class PortHamiltonian(System):
         self._constraint = tuple(data["constraint"]) if data["constraint"] else None
 
 
-def _blocks(E: Any) -> tuple[list[int], list[int]]:
+def _blocks(E: SX) -> tuple[list[int], list[int]]:
     """Rows and columns with an entry."""
     pattern = ca.sparsify(E).sparsity()
     return sorted(set(pattern.row())), sorted(set(pattern.get_col()))
