@@ -124,6 +124,27 @@ def test_sympy_lagrangian_forces_and_nonholonomic():
         da.from_sympy(L, [x, y, th], parameters={m: 1.0})
 
 
+def test_unknown_keywords_are_named():
+    with pytest.raises(da.UnknownKeyword, match=r"Lagrangian has no keyword 'holonomik'; did you mean 'holonomic'\?"):
+        da.Lagrangian(1, lagrangian=lambda v: v[0] ** 2, holonomik=1.0)
+    with pytest.raises(da.UnknownKeyword, match=r"from_sympy has no keyword 'parameter'; did you mean 'parameters'\?"):
+        da.from_sympy(sp.Integer(1), [], parameter={})
+    with pytest.raises(da.UnknownKeyword, match=r"IndexOneDAE has no keyword 'algebraics'; did you mean 'algebraic'\?"):
+        da.IndexOneDAE(1, f=lambda y: -y, g=lambda y, z: z - y, algebraics=1)
+
+
+def test_what_a_sympy_model_takes_beside_its_equations():
+    x, m, t = dynamicsymbols("x"), sp.Symbol("m"), dynamicsymbols._t
+    damped = da.from_sympy(
+        m * x.diff(t) ** 2 / 2, [x], {m: 2.0}, dissipation=0.5, name="damped", initial={"q": [0.0], "v": [1.0]}
+    )
+    assert damped.name == "damped"
+    sol = da.simulate(damped, "gauss-3", t_end=1.0, step=0.1)
+    assert sol.v[-1, 0] == pytest.approx(np.exp(-0.25), abs=1e-12)
+    with pytest.raises(da.ModelError, match="only name and initial"):
+        da.from_sympy(rolling_disc()[0], parameters={"r": 0.5, "m": 2.0, "g": 9.81}, inputs=1)
+
+
 def rolling_disc():
     """The rolling disc of SymPy's documentation (Kane's method with speeds u1, u2, u3)."""
     q1, q2, q3 = dynamicsymbols("q1 q2 q3")

@@ -134,6 +134,7 @@ def lagrangian(r: Result, quick: bool) -> None:
     arm = Lagrangian(
         2, lagrangian=lambda q, v: v[0] ** 2 + (v[0] + v[1]) ** 2 / 2 + np.cos(q[1]) * v[0] * (v[0] + v[1]) - 9.81 * np.sin(q[0])
     )
+    assert isinstance(arm, Mechanical)
     e, rng, worst = arm.equations(), np.random.default_rng(1), 0.0
     for _ in range(20):
         q, v = rng.normal(size=(2, 2))

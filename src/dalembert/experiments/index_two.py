@@ -10,6 +10,7 @@ from dalembert.catalog.symbols import Symbols
 from dalembert.experiments.base import Result, experiment, slope
 from dalembert.simulate import simulate
 from dalembert.systems import IndexTwoDAE
+from dalembert.systems.tracing import Model
 
 COUNTS = {
     1: (256, 364, 512, 728),
@@ -34,7 +35,7 @@ def problem(number: int) -> IndexTwoDAE:
         return IndexTwoDAE(
             2, f=lambda y, z: [y[0] * y[1] ** 2 * z[0] ** 2, y[0] ** 2 * y[1] ** 2 - 3 * y[1] ** 2 * z[0]], g=g, initial=start
         )
-    parts = [
+    parts: list[Model] = [
         lambda y: [y[1] - 2 * y[0] ** 2 * y[1], -(y[0] ** 2)],
         lambda y, z, t: [y[0] * y[1] ** 2 * z[0] ** 2, np.exp(-t) * z[0] - y[0]],
         lambda y, z: [-(y[1] ** 2) * z[0], -3 * y[1] ** 2 * z[0]],

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import casadi as ca
 import numpy as np
 from casadi import SX
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, suggest
 from dalembert.systems import tracing
@@ -19,10 +19,12 @@ from dalembert.systems.cache import Cache
 from dalembert.systems.form import Form
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture
+from dalembert.systems.shapes import Array, column, mapping, names, numbers, scalar, square, spoken
 from dalembert.systems.tracing import Array as SymbolArray
 from dalembert.systems.tracing import Model, Scalar
 
-Array = NDArray[np.float64]
+__all__ = ["Array", "System", "column", "scalar", "square"]
+
 RESERVED = ("q", "v", "p", "x", "y", "z", "t", "u", "invariants")
 
 
@@ -53,7 +55,7 @@ class System(ABC):
         initial: Mapping[str, ArrayLike] | None,
         dimension: int | None = None,
     ) -> None:
-        self.coordinates = _names(coordinates)
+        self.coordinates = names(coordinates)
         self.n = len(self.coordinates)
         self.name = name or type(self).__name__
         if dimension not in (None, 1, 2, 3):
@@ -62,10 +64,10 @@ class System(ABC):
             raise ModelError(f"{self.n} coordinates cannot be particles in {dimension} dimensions")
         self.dimension = dimension
         self.parameters: dict[str, Array] = {}
-        for key, value in _mapping("parameters", parameters).items():
+        for key, value in mapping("parameters", parameters).items():
             if key in RESERVED or not key.isidentifier():
                 raise ModelError(f"a parameter cannot be called {key!r}: that name has a meaning of its own")
-            self.parameters[key] = _numbers(f"parameter {key!r}", value)
+            self.parameters[key] = numbers(f"parameter {key!r}", value)
         self._functions: dict[str, ca.Function] = {}
         self.cache = Cache()
         for symbol in self.variables:
@@ -74,10 +76,10 @@ class System(ABC):
         self.u = SX.sym("u", 0)
         self.par = SX.sym("par", sum(x.size for x in self.parameters.values()))
         self.initial: dict[str, Array] = {}
-        for key, value in _mapping("initial", initial).items():
+        for key, value in mapping("initial", initial).items():
             if key not in self.starts:
                 raise ModelError(f"initial values are called {spoken(self.starts)}, not {key!r}")
-            self.initial[key] = _numbers(f"initial value {key!r}", value)
+            self.initial[key] = numbers(f"initial value {key!r}", value)
         self.picture: Picture | None = None
 
     # ---- what each kind says of itself ------------------------------------------------------------------
@@ -91,7 +93,7 @@ class System(ABC):
         """The equations in the system's own state, without momenta."""
 
     def lacks(self, need: Need) -> str | None:
-        """What stands in the way of a method that needs this, in words; None where nothing does."""
+        """Why a method that needs this cannot be used, in words; None if it can."""
         return None
 
     @property
@@ -171,14 +173,14 @@ class System(ABC):
         f = self._functions[role]
         return any(f.jac_sparsity(0, self.arguments.index(name)).nnz() > 0 for name in names)
 
-    def _check_names(self, role: str, given: Mapping[str, object]) -> None:
+    def _checknames(self, role: str, given: Mapping[str, object]) -> None:
         unknown = given.keys() - set(self.arguments)
         if unknown:
             raise KeyError(f"{role} has no argument {min(unknown)!r}; it has {', '.join(self.arguments)}")
 
     def expression(self, role: str, **given: SX | None) -> SX:
         """A role evaluated at symbols (the system's own where none is given), parameters symbolic."""
-        self._check_names(role, given)
+        self._checknames(role, given)
         own = {name: getattr(self, name) for name in self.arguments}
         values = own | {name: value for name, value in given.items() if value is not None}
         out: SX = self._functions[role](*values.values(), self.par)
@@ -198,7 +200,7 @@ class System(ABC):
     def value(self, role: str, par: Array, **at: ArrayLike) -> ca.DM:
         """A role at one point, as a matrix; what is not given is zero."""
         f = self.function(role)
-        self._check_names(role, at)
+        self._checknames(role, at)
         values = (np.asarray(at.get(name, np.zeros(f.size1_in(name))), dtype=float) for name in self.arguments)
         out: ca.DM = f(*values, par)
         return out
@@ -206,7 +208,7 @@ class System(ABC):
     def numeric(self, role: str, par: Array, **arguments: ArrayLike | None) -> Array:
         """A role evaluated at numbers; arguments may be stacked with time first, and so is the result."""
         f = self.function(role)
-        self._check_names(role, arguments)
+        self._checknames(role, arguments)
         arrays = {k: np.atleast_1d(np.asarray(x, dtype=float)) for k, x in arguments.items() if x is not None}
         count = max((1 if a.ndim == 1 and k != "t" else len(a) for k, a in arrays.items()), default=1)
         rows = []
@@ -244,10 +246,10 @@ class System(ABC):
 
     def pack(self, overrides: Mapping[str, ArrayLike] | None = None) -> Array:
         """The parameter vector, with some values replaced."""
-        overrides = _mapping("parameters", overrides)
+        overrides = mapping("parameters", overrides)
         parts = []
         for key, default in self.parameters.items():
-            value = _numbers(f"parameter {key!r}", overrides.pop(key, default))
+            value = numbers(f"parameter {key!r}", overrides.pop(key, default))
             if value.shape != default.shape:
                 raise ModelError(f"parameter {key!r} has the shape {value.shape}, it was declared with {default.shape}")
             parts.append(value.ravel())
@@ -320,79 +322,3 @@ class System(ABC):
 
     def __setstate__(self, text: str) -> None:
         self.__dict__.update(System.loads(text).__dict__)
-
-
-def _mapping(what: str, value: Mapping[str, ArrayLike] | None) -> dict[str, ArrayLike]:
-    """A dictionary with names as keys."""
-    try:
-        out = dict(value or {})
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{what} must be a dictionary of names and values, not {value!r}") from error
-    for key in out:
-        if not isinstance(key, str):
-            raise ModelError(f"{what} must have names as keys, not {key!r}")
-    return out
-
-
-def spoken(names: Sequence[str]) -> str:
-    """Names in a row: `q, v or p`."""
-    return " or ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
-
-
-def _names(coordinates: Sequence[str] | int) -> tuple[str, ...]:
-    if isinstance(coordinates, bool):
-        raise ModelError(f"coordinates is a tuple of names or a number, not {coordinates}")
-    if isinstance(coordinates, (int, np.integer)):
-        if coordinates < 1:
-            raise ModelError(f"a system needs at least one coordinate, not {coordinates}")
-        return tuple(f"q{i}" for i in range(int(coordinates)))
-    if isinstance(coordinates, str):
-        raise ModelError(f"coordinates is a tuple of names or a number; for one name write ({coordinates!r},)")
-    try:
-        names = tuple(str(c) for c in coordinates)
-    except TypeError as error:
-        raise ModelError(f"coordinates is a tuple of names or a whole number, not {coordinates!r}") from error
-    if not names:
-        raise ModelError("a system needs at least one coordinate")
-    if len(set(names)) < len(names):
-        raise ModelError(f"the coordinate {max(names, key=names.count)!r} is named twice")
-    return names
-
-
-def _numbers(what: str, value: ArrayLike) -> Array:
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{what} must be a number or an array of numbers, not {value!r}") from error
-    if not np.isfinite(array).all():
-        raise ModelError(f"{what} is not finite: {value!r}")
-    return array
-
-
-def square(role: str, value: SX, n: int) -> SX:
-    """A scalar (times identity), a diagonal, or a full matrix, as an n x n SX."""
-    if value.is_scalar() and n != 1:
-        value = value if value.nnz() else SX(0.0)
-        return ca.diag(ca.repmat(value, n, 1))
-    if value.is_vector() and value.numel() == n and n != 1:
-        return ca.sparsify(ca.diag(ca.densify(ca.vec(value))))
-    if value.shape != (n, n):
-        raise ModelError(f"{role} has the shape {value.shape}; expected {n} x {n}, a diagonal of {n} entries, or a scalar")
-    return value
-
-
-def column(role: str, value: SX, size: int | None = None) -> SX:
-    """A vector as a dense column, its length checked."""
-    if not value.is_vector() and value.numel() > 0:
-        raise ModelError(f"{role} must return a vector, got the shape {value.shape}")
-    value = ca.vec(value)
-    if size is not None and value.numel() != size:
-        raise ModelError(f"{role} must return {size} entries, one for each coordinate, got {value.numel()}")
-    return value
-
-
-def scalar(role: str, value: SX) -> SX:
-    """One number, checked."""
-    if not value.is_scalar():
-        raise ModelError(f"{role} must return one number, got the shape {value.shape}")
-    return ca.densify(value)

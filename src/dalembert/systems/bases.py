@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 from casadi import SX
-from numpy.typing import NDArray
 
 from dalembert.errors import MethodError
+from dalembert.systems.shapes import Array
 
 if TYPE_CHECKING:
     from dalembert.systems.port_hamiltonian import PortHamiltonian
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,11 @@ from casadi import SX
 
 from dalembert.errors import ModelError
 from dalembert.systems import scales
-from dalembert.systems.base import System, column, square
+from dalembert.systems.base import System
 from dalembert.systems.form import Power
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture, attach
+from dalembert.systems.shapes import column, square
 from dalembert.systems.tracing import Model, symbols
 
 
@@ -150,7 +151,7 @@ class Constrained(System):
                     low = float(np.linalg.eigvalsh(A)[0])
                     if low < -1e-10 * max(1.0, np.abs(A).max()):
                         raise ModelError(
-                            f"dissipation is not positive semidefinite (eigenvalue {low:.3g}): it would feed energy in; "
+                            f"dissipation is not positive semidefinite (eigenvalue {low:.3g}): it would add energy; "
                             "give such a term as force"
                         )
 

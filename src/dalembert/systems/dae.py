@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, suggesting
 from dalembert.systems import scales
-from dalembert.systems.base import System, column
+from dalembert.systems.base import System
 from dalembert.systems.form import Form
 from dalembert.systems.needs import Need
+from dalembert.systems.shapes import column
 from dalembert.systems.tracing import Model
 
 
@@ -161,7 +162,7 @@ class IndexTwoDAE(System):
     def form(self, h: SX) -> Form:
         """`y' = sum of the parts`; `z` by `g(y, z) = 0` on index 1, else as multipliers of the constraint `g(y) = 0`.
 
-        Methods treat that constraint as they treat those of velocity. `z` at the end of a step follows from the derivative of `g`
+        Methods treat that constraint like a velocity constraint. `z` at the end of a step is defined by the derivative of `g`
         that contains it.
         """
         rhs, g = self.expression("rhs"), self.expression("g")

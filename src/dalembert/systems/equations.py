@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 from casadi import SX
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dalembert.errors import MissingPackage, ModelError
 from dalembert.systems.instructions import walk
+from dalembert.systems.shapes import Array
 
 if TYPE_CHECKING:
     import sympy
 
     from dalembert.systems.mechanical import Mechanical
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, suggesting
 from dalembert.systems import scales
-from dalembert.systems.base import Array, scalar
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.form import Form
 from dalembert.systems.picture import Picture
+from dalembert.systems.shapes import Array, scalar
 from dalembert.systems.tracing import Model
 
 

@@ -17,11 +17,12 @@ from casadi import SX
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, suggesting
-from dalembert.systems.base import System, scalar
+from dalembert.systems.base import System
 from dalembert.systems.constrained import Roles
 from dalembert.systems.dae import IndexOneDAE
 from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.picture import Picture
+from dalembert.systems.shapes import scalar
 from dalembert.systems.tracing import Model
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import casadi as ca
 import numpy as np
+import scipy.linalg
 from casadi import SX
 from numpy.typing import ArrayLike
 
@@ -120,8 +121,6 @@ class LinearDAE(Pencil):
 
     def exact(self, x0: ArrayLike, times: ArrayLike) -> Array:
         """The solution (eq. 2.31) at given times, for smooth `f`: exponentials, quadrature, derivatives by algebra."""
-        import scipy.linalg
-
         x0, w = self.required(x0), self.weierstrass()
         k = len(w.N)
         z = np.linalg.solve(w.Q, x0)[k:]

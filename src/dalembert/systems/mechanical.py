@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, suggesting
 from dalembert.systems import conversions, scales
-from dalembert.systems.base import Array, scalar, square
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.dae import IndexTwoDAE
 from dalembert.systems.equations import Equations, equations
@@ -22,6 +21,7 @@ from dalembert.systems.hamiltonian import Hamiltonian
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture, inherit
 from dalembert.systems.port_hamiltonian import PortHamiltonian
+from dalembert.systems.shapes import Array, scalar, square
 from dalembert.systems.tracing import Model
 
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.errors import ModelError
@@ -167,8 +168,6 @@ class Pencil:
 
     def weierstrass(self) -> Weierstrass:
         """The Weierstrass form, nilpotent part first."""
-        import scipy.linalg
-
         self._require_regular()
         V, W, _ = self._wong
         # back from the scaled pencil: rows and columns were divided, which changes the coordinates of V and W only

@@ -11,7 +11,8 @@ from casadi import SX
 from numpy.typing import ArrayLike
 
 from dalembert.errors import MethodError
-from dalembert.systems.base import System, column
+from dalembert.systems.base import System
+from dalembert.systems.shapes import column
 from dalembert.systems.tracing import Model
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.systems.port_changes import MATRICES
+from dalembert.systems.shapes import Array
 
 if TYPE_CHECKING:
     from dalembert.systems.port_hamiltonian import PortHamiltonian
@@ -31,7 +32,7 @@ def check_structure(s: PortHamiltonian) -> None:
             if low < -1e-10 * max(1.0, float(np.abs(W).max())):
                 what = "R" if not m["P"].any() and not m["S"].any() else "[R P; P^T S]"
                 raise ModelError(
-                    f"{what} is not positive semidefinite (eigenvalue {low:.3g}): it would feed energy in, not dissipate it"
+                    f"{what} is not positive semidefinite (eigenvalue {low:.3g}): it would add energy, not dissipate it"
                 )
         defect = m["E"].T @ z - gradient
         worst = int(np.abs(defect).argmax()) if defect.size else 0
@@ -47,7 +48,7 @@ def check_structure(s: PortHamiltonian) -> None:
                 raise ModelError(f"z . r is {have:.6g}, but the partial derivative of H with respect to time is {rate:.6g}")
 
 
-def _refuse_entry(name: str, what: str, defect: np.ndarray, scale: float, matrix: np.ndarray) -> None:
+def _refuse_entry(name: str, what: str, defect: Array, scale: float, matrix: Array) -> None:
     if defect.size and np.abs(defect).max() > 1e-10 * max(1.0, scale):
         i, j = np.unravel_index(np.abs(defect).argmax(), defect.shape)
         raise ModelError(

@@ -12,13 +12,14 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import MethodError, ModelError, suggesting
 from dalembert.systems import port_changes, port_checks, scales
-from dalembert.systems.base import Array, System, column, scalar
+from dalembert.systems.base import System
 from dalembert.systems.bases import bases
 from dalembert.systems.dirac import DiracStructure
 from dalembert.systems.form import Form, Power
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture, attach
 from dalembert.systems.port_changes import MATRICES
+from dalembert.systems.shapes import Array, column, scalar
 from dalembert.systems.tracing import Model
 
 
@@ -91,16 +92,7 @@ class PortHamiltonian(System):
         traced = {k: self._trace(k, m, ("x", "t")) for k, m in given.items() if m is not None}
         inputs = self._port_number(traced)
         self.u = SX.sym("u", inputs)
-        shapes = {
-            "E": (n, n),
-            "J": (n, n),
-            "R": (n, n),
-            "B": (n, inputs),
-            "P": (n, inputs),
-            "S": (inputs, inputs),
-            "N": (inputs, inputs),
-        }
-        matrices = {k: self._matrix(k, traced.get(k), shape) for k, shape in shapes.items()}
+        matrices = {k: self._matrix(k, traced.get(k), shape) for k, shape in _shapes(n, inputs).items()}
         H = scalar("hamiltonian", self._trace("hamiltonian", hamiltonian, ("x", "t")))
         costate = None if z is None else column("z", self._trace("z", z, ("x", "t")), n)
         rest = None if r is None else column("r", self._trace("r", r, ("x", "t")), n)
@@ -192,9 +184,7 @@ class PortHamiltonian(System):
         self = cls.__new__(cls)
         System.__init__(self, names, parameters, name or None, initial)
         self.x, self.t, self.u, self.par = symbols
-        n, p = len(names), self.u.numel()
-        shapes = {"E": (n, n), "J": (n, n), "R": (n, n), "B": (n, p), "P": (n, p), "S": (p, p), "N": (p, p)}
-        full = {k: matrices.get(k, SX.eye(n) if k == "E" else SX(*shape)) for k, shape in shapes.items()}
+        full = {k: self._matrix(k, matrices.get(k), shape) for k, shape in _shapes(self.n, self.nu).items()}
         self._constraint = None
         if constraint is not None:
             g, q_states, v_costates, lam_costates = constraint
@@ -389,6 +379,11 @@ class PortHamiltonian(System):
     def _restore(self, data: Mapping[str, Any]) -> None:
         self.ports = tuple(data["ports"])
         self._constraint = tuple(data["constraint"]) if data["constraint"] else None
+
+
+def _shapes(n: int, p: int) -> dict[str, tuple[int, int]]:
+    """The shapes of the matrices for `n` states and `p` inputs."""
+    return {"E": (n, n), "J": (n, n), "R": (n, n), "B": (n, p), "P": (n, p), "S": (p, p), "N": (p, p)}
 
 
 def _blocks(E: SX) -> tuple[list[int], list[int]]:
