@@ -19,7 +19,7 @@ from dalembert.systems.cache import Cache
 from dalembert.systems.form import Form
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture
-from dalembert.systems.shapes import Array, column, mapping, names, numbers, scalar, square, spoken
+from dalembert.systems.shapes import Array, column, mapping, names, numbers, scalar, spoken, square
 from dalembert.systems.tracing import Array as SymbolArray
 from dalembert.systems.tracing import Model, Scalar
 
