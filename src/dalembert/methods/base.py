@@ -87,11 +87,6 @@ class Method:
         values = {k: v for k, v in values.items() if not callable(v) or isinstance(v, Method)}
         return [self.name, {k: v.spec() if isinstance(v, Method) else v for k, v in values.items()}]
 
-    @classmethod
-    def of_stages(cls, stages: int) -> Method:
-        """The member of a family with so many stages."""
-        return cls(stages=stages)  # type: ignore[arg-type]
-
     @staticmethod
     def of_spec(spec: list[Any]) -> Method:
         name, options = spec
@@ -150,7 +145,7 @@ def find(method: str | Method | type[Method]) -> Method:
         return REGISTER[method]()
     base, _, number = method.rpartition("-")
     if base in REGISTER and number.isdigit() and "stages" in {f.name for f in fields(REGISTER[base])}:
-        return REGISTER[base].of_stages(int(number))
+        return Method.of_spec([base, {"stages": int(number)}])
     plain = re.sub(r"[\s_]+", "-", method.strip().lower())
     hint = suggest(plain, REGISTER)
     raise MethodError(f"there is no method {method!r}{hint}")

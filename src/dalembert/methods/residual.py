@@ -185,7 +185,7 @@ class _Stages:
         for (b, i), symbol in self.unknowns.items():
             n = symbol.numel()
             if b in form.y:
-                out[b, i] = self._row(b, i), self._size(b, n if form.basis is None else form.basis[2])
+                out[b, i] = self._row(b, i), self._size(b, n)
             elif b == "w":
                 out[b, i] = self.at(form.relation if i < self.end else form.closing, i), self._size(b, n)
             elif b == "close":

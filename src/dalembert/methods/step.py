@@ -23,8 +23,9 @@ class Solve:
     `guess` is the first iterate; it may use `last` and `before`, the solutions of the last two steps.
     `levels` orders the elimination: all unknowns of level 0 are eliminated before those of level 1 (multipliers go
     last, since their diagonal is zero). Row i of the residual is the natural equation for unknown i.
-    `measure` says what Newton's test looks at: the changes of the unknowns of level 0, each relative to its own size
-    plus its `scale`; or, where multipliers are the only unknowns, the `"residual"`, each row relative to its `scale`.
+    `measure` says what Newton's test looks at: the changes of the unknowns of level 0 (of all, where all have a scale), each
+    relative to its own size plus its `scale`; or, where multipliers are the only unknowns, the `"residual"`, each row relative
+    to its `scale`.
     `scale * eps` is round-off in either case.
     """
 

@@ -26,3 +26,7 @@ class Cache:
         for old in list(values)[:-most]:
             del values[old]
         return made
+
+    def count(self, kind: type) -> int:
+        """How many values of a type are kept."""
+        return len(self._kept.get(kind, {}))

@@ -351,10 +351,13 @@ class PortHamiltonian(System):
             supplied += self.role("rate_of_energy") - ca.dot(z, self.expression("r"))
         R, P, S = (self.expression(key) for key in ("R", "P", "S"))
         dissipated = ca.dot(z, R @ z) + 2 * ca.dot(z, P @ whole) + ca.dot(whole, S @ whole)
+        speed = scales.port_rate(self, self.u, h)
+        algebraic = speed + scales.typical(self.x) / ca.fabs(h)  # defined to round-off of the state, whatever the step is
+        sizes = ca.vertcat(scales.constant(speed, basis.rank), scales.constant(algebraic, self.n - basis.rank))
         return Form(
             y={"x": self.x}, parts=({"x": self.role("right")},), inertia={"x": self.expression("E")},
             t=self.t, u=self.u, par=self.par, state={"x": self.x}, begin={"x": self.x},
-            sizes={"x": scales.port_rate(self, self.u, h)}, power=Power(supplied=supplied, dissipated=dissipated),
+            sizes={"x": sizes}, power=Power(supplied=supplied, dissipated=dissipated),
             basis=(basis.U, basis.V, basis.rank),
         )  # fmt: skip
 

@@ -40,7 +40,7 @@ def reach(s: Constrained, G: SX) -> SX:
     """
     if not G.size1():
         return SX(0, 1)
-    entries = ca.vertcat(*(SX(e) for e in G.nonzeros()))
+    entries: SX = G.nz[:]
     rows = ca.Sparsity.triplet(G.size1(), entries.numel(), G.sparsity().row(), list(range(entries.numel())))
     bend = ca.sqrt(SX.ones(rows) @ ca.densify(ca.sum2(ca.jacobian(entries, s.q) ** 2)))
     size = ca.sqrt(ca.sum2(G**2))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import casadi as ca
 import numpy as np
-from numpy.typing import ArrayLike
 
 from dalembert.engine import kinds, newton
 from dalembert.engine.checks import check_functions, check_rank, refuse
@@ -36,9 +35,9 @@ def _(system: IndexTwoDAE, given: Given, par: Array, t: float, u: Array) -> Valu
     return {"y": y, "z": algebraic(system, y, par, t, u) if z is None else vector(system, "z", z)}
 
 
-def pair(f: ca.Function, *arguments: ArrayLike) -> tuple[ca.DM, ca.DM]:
+def pair(f: ca.Function, *arguments: Array | float) -> tuple[ca.DM, ca.DM]:
     """A residual and its derivative, from a function of two outputs."""
-    r, J = f.call(list(arguments))
+    r, J = f.call([ca.DM(a) for a in arguments])
     return r, J
 
 

@@ -190,7 +190,7 @@ def _project_momentum(s: Hamiltonian, q: Array, p: Array, t: float, par: Array) 
 
     def terms(x: Array) -> Array:
         v = s.numeric("velocity", par, q=q, p=x, t=t)[0]
-        return np.array(ca.densify(ca.fabs(G) @ np.abs(v))).ravel() + np.abs(rate) + 1e-12
+        return np.asarray(np.array(ca.densify(ca.fabs(G) @ np.abs(v))).ravel() + np.abs(rate) + 1e-12)
 
     scale = 1e-3 * (1.0 + float(np.abs(p).max(initial=0.0)))
     return newton.solve(residual, p, change=change, scale=scale, terms=terms, what="the velocity constraints", t=t)
