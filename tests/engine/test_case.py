@@ -53,9 +53,9 @@ def test_a_state_has_its_own_name_everywhere(system, method, names, tmp_path):
 def test_a_name_of_another_kind_is_told():
     with pytest.raises(da.MethodError, match="no position of its own; its state is x"):
         _ = da.simulate(da.catalog.windy_pendulum(), "discrete-gradient", t_end=0.1, step=0.01).q
-    with pytest.raises(da.InconsistentState, match="q is no initial value of .* starts from x"):
+    with pytest.raises(da.InconsistentState, match=r"q is no initial value of .* starts from x"):
         da.simulate(da.catalog.windy_pendulum(), "discrete-gradient", q=[0.0], t_end=0.1, step=0.01)
-    with pytest.raises(da.InconsistentState, match="v is no initial value of .* starts from y and z"):
+    with pytest.raises(da.InconsistentState, match=r"v is no initial value of .* starts from y and z"):
         da.sensitivity(da.catalog.double_pendulum().to_dae(), "radau-iia-2", v=[0.0], t_end=0.1, step=0.01)
 
 

@@ -75,13 +75,12 @@ def test_compiled_differentiable_and_virtual_machine_agree(method, name):
 
 
 # the tableaus of these are singular: where E is singular, their equations have no solution
-SINGULAR = ("lobatto-iiia-2", "lobatto-iiib-2", "lobatto-iiic*-2")
 
 
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "method"),
-    [(n, m) for n, (make, _) in PORTS.items() for m in METHODS if can(m, make()) and not (n == "springs" and m in SINGULAR)],
+    [(n, m) for n, (make, _) in PORTS.items() for m in METHODS if can(m, make())],
 )
 def test_compiled_and_virtual_machine_agree_on_ports(method, name):
     make, options = PORTS[name]

@@ -50,15 +50,7 @@ ACCEPTED = [pair for pair in PAIRS if can(pair[1], start(pair[0])[0])]
 REFUSED = [pair for pair in PAIRS if pair not in ACCEPTED]
 
 
-def marked(name, method):
-    """A pair, expected to fail where it is known to: a singular tableau cannot resolve the algebraic rows of a singular E."""
-    singular = name in ("linear-port-example", "rlc-ladder", "singular-mass-springs", "three-carts", "windy-pendulum")
-    gap = singular and method in ("lobatto-iiia", "lobatto-iiib", "lobatto-iiic*")
-    reason = "accepted, but a singular tableau with a singular E has no step"
-    return pytest.param(name, method, marks=[pytest.mark.xfail(reason=reason)] if gap else [])
-
-
-@pytest.mark.parametrize(("name", "method"), [marked(*pair) for pair in ACCEPTED])
+@pytest.mark.parametrize(("name", "method"), ACCEPTED)
 def test_an_accepted_pair_takes_a_step(name, method):
     assert_step(name, method)
 
@@ -70,11 +62,7 @@ def works(name, method):
     return True
 
 
-SHAKE = pytest.mark.xfail(strict=True, reason="shake is proposed, which refuses forces that depend on the velocity")
-WRONG = [("four-particles-damped", "ddr"), ("four-particles-damped", "gradient-pair")]
-
-
-@pytest.mark.parametrize(("name", "method"), [pytest.param(*p, marks=[SHAKE] if p in WRONG else []) for p in REFUSED])
+@pytest.mark.parametrize(("name", "method"), REFUSED)
 def test_a_refusal_proposes_methods_that_take_a_step(name, method):
     """All of them are accepted, and the first takes its step; `lobatto-pair-s` stands for any number of stages."""
     with pytest.raises(da.MethodError) as caught:
@@ -92,3 +80,10 @@ def test_the_claims_are_found():
     assert {"energy-momentum", "energy-momentum-ggl", "discrete-gradient", "ddr", "gradient-pair"} <= BALANCED
     assert len(ACCEPTED) > 400
     assert len(REFUSED) > 400
+
+
+@pytest.mark.parametrize("name", CATALOG)
+def test_diagnose_lists_the_methods_that_are_accepted(name):
+    system = start(name)[0]
+    accepted = {str(find(method)) for other, method in ACCEPTED if other == name and not find(method).external}
+    assert set(da.diagnose(system).methods) == accepted - {str(find("composition"))}
