@@ -73,7 +73,7 @@ class Constrained(System):
         holonomic, dissipation = given.get("holonomic"), given.get("dissipation")
         if holonomic is not None:
             self._define_holonomic(column("holonomic", self._trace("holonomic", holonomic, ("q", "t", "invariants"), extra)))
-        own = ("q", "v", "p", "t") if self.momenta == "p" else ("q", "v", "t")
+        own = ("q", "v", "p", "t") if "p" in self.state else ("q", "v", "t")
         if dissipation is not None:
             self._define("dissipation", square("dissipation", self._trace("dissipation", dissipation, own), self.nv))
         if force is not None:

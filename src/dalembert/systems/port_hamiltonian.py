@@ -11,7 +11,7 @@ from casadi import SX
 from numpy.typing import ArrayLike
 
 from dalembert.errors import MethodError, ModelError, suggesting
-from dalembert.systems import port_changes, port_checks, scales
+from dalembert.systems import port_changes, port_checks, port_parts, scales
 from dalembert.systems.base import System
 from dalembert.systems.bases import bases
 from dalembert.systems.dirac import DiracStructure
@@ -90,9 +90,9 @@ class PortHamiltonian(System):
         n = self.n
         given = {"E": E, "J": J, "R": R, "B": B, "P": P, "S": S, "N": N}
         traced = {k: self._trace(k, m, ("x", "t")) for k, m in given.items() if m is not None}
-        inputs = self._port_number(traced)
+        inputs = port_parts.port_number(n, traced)
         self.u = SX.sym("u", inputs)
-        matrices = {k: self._matrix(k, traced.get(k), shape) for k, shape in _shapes(n, inputs).items()}
+        matrices = {k: self._matrix(k, traced.get(k), shape) for k, shape in port_parts.shapes(n, inputs).items()}
         H = scalar("hamiltonian", self._trace("hamiltonian", hamiltonian, ("x", "t")))
         costate = None if z is None else column("z", self._trace("z", z, ("x", "t")), n)
         rest = None if r is None else column("r", self._trace("r", r, ("x", "t")), n)
@@ -100,36 +100,9 @@ class PortHamiltonian(System):
         if feedback is not None:
             law = column("feedback", self._trace("feedback", feedback, ("x", "t", "u")), inputs)
         self._set(matrices, H, costate, rest, law)
-        self.ports = self._port_names(ports)
+        self.ports = port_parts.port_names(ports, self.nu)
         self._check_structure()
         attach(self, picture)
-
-    def _port_number(self, traced: Mapping[str, SX]) -> int:
-        for key in ("B", "P"):
-            if key in traced:
-                shape = traced[key].shape
-                if shape[0] != self.n and shape == (1, self.n):
-                    return 1
-                if shape[0] != self.n:
-                    raise ModelError(f"{key} has the shape {shape}; it needs {self.n} rows, one for each state")
-                return int(shape[1])
-        for key in ("S", "N"):
-            if key in traced:
-                return int(traced[key].shape[0])
-        return 0
-
-    def _matrix(self, role: str, value: SX | None, shape: tuple[int, int]) -> SX:
-        if value is None:
-            return SX.eye(shape[0]) if role == "E" else SX(*shape)
-        if value.shape == shape:
-            return ca.sparsify(value)
-        if value.shape == shape[::-1] and 1 in shape and role in ("B", "P"):
-            return ca.sparsify(value.T)
-        if role in ("E", "R") and value.is_vector() and value.numel() == shape[0]:
-            return ca.sparsify(ca.diag(ca.densify(ca.vec(value))))
-        if value.is_scalar() and shape[0] == shape[1]:
-            return ca.sparsify(value * SX.eye(shape[0]))
-        raise ModelError(f"{role} has the shape {value.shape}; expected {shape[0]} x {shape[1]}")
 
     def _set(self, matrices: Mapping[str, SX], H: SX, z: SX | None, r: SX | None, law: SX | None = None) -> None:
         """Define all roles from expressions."""
@@ -137,7 +110,7 @@ class PortHamiltonian(System):
             self._define(key, matrix)
         self._define("hamiltonian", H)
         gradient = ca.densify(ca.gradient(H, self.x))
-        self._define("z", ca.densify(z) if z is not None else self._costate(matrices["E"], gradient))
+        self._define("z", ca.densify(z) if z is not None else port_parts.costate(matrices["E"], gradient, self.x))
         costate = self.expression("z")
         rate = ca.jacobian(H, self.t)
         if r is not None:
@@ -146,28 +119,6 @@ class PortHamiltonian(System):
             self._define("r", ca.densify(costate * rate / (ca.sumsqr(costate) + 1e-300)))
         if law is not None:
             self._define("law", ca.densify(law))
-
-    def _costate(self, E: SX, gradient: SX) -> SX:
-        rows, columns = _blocks(E)
-        if len(rows) != len(columns):
-            raise ModelError(
-                f"E has {len(rows)} rows and {len(columns)} columns that are not zero: give the costate z with E^T z = grad H"
-            )
-        z = SX.zeros(self.n)
-        if rows:
-            z[rows] = ca.solve(E[rows, columns].T, gradient[columns])
-        others = ([i for i in range(self.n) if i not in rows], [j for j in range(self.n) if j not in columns])
-        for i, j in zip(*others, strict=True):
-            z[i] = self.x[j]
-        return ca.densify(z)
-
-    def _port_names(self, ports: Sequence[str] | None) -> tuple[str, ...]:
-        if ports is None:
-            return tuple(f"u{i}" for i in range(1, self.nu + 1))
-        names = (ports,) if isinstance(ports, str) else tuple(str(p) for p in ports)
-        if len(names) != self.nu or len(set(names)) < len(names):
-            raise ModelError(f"ports must be {self.nu} different names, one for each column of B, not {ports!r}")
-        return names
 
     @classmethod
     def of_expressions(
@@ -184,18 +135,19 @@ class PortHamiltonian(System):
         self = cls.__new__(cls)
         System.__init__(self, names, parameters, name or None, initial)
         self.x, self.t, self.u, self.par = symbols
-        full = {k: self._matrix(k, matrices.get(k), shape) for k, shape in _shapes(self.n, self.nu).items()}
+        full = {k: self._matrix(k, matrices.get(k), shape) for k, shape in port_parts.shapes(self.n, self.nu).items()}
         self._constraint = None
         if constraint is not None:
             g, q_states, v_costates, lam_costates = constraint
             self._define("constraint", ca.densify(g))
             self._constraint = (list(q_states), list(v_costates), list(lam_costates))
         self._set(full, H, z, r)
-        self.ports = self._port_names(ports)
+        self.ports = port_parts.port_names(ports, self.nu)
         if check:
             self._check_structure()
         return self
 
+    _matrix = staticmethod(port_parts.fitted)
     _constraint: tuple[list[int], list[int], list[int]] | None = None
     ports: tuple[str, ...] = ()
     x: SX
@@ -278,7 +230,7 @@ class PortHamiltonian(System):
 
     def blocks(self) -> tuple[list[int], list[int]] | None:
         """Rows and columns of `E` that are not zero, where they form an invertible block: the semi-explicit form."""
-        rows, columns = _blocks(self.expression("E"))
+        rows, columns = port_parts.blocks(self.expression("E"))
         if len(rows) != len(columns):
             return None
         for x, t in self.samples():
@@ -382,14 +334,3 @@ class PortHamiltonian(System):
     def _restore(self, data: Mapping[str, Any]) -> None:
         self.ports = tuple(data["ports"])
         self._constraint = tuple(data["constraint"]) if data["constraint"] else None
-
-
-def _shapes(n: int, p: int) -> dict[str, tuple[int, int]]:
-    """The shapes of the matrices for `n` states and `p` inputs."""
-    return {"E": (n, n), "J": (n, n), "R": (n, n), "B": (n, p), "P": (n, p), "S": (p, p), "N": (p, p)}
-
-
-def _blocks(E: SX) -> tuple[list[int], list[int]]:
-    """Rows and columns with an entry."""
-    pattern = ca.sparsify(E).sparsity()
-    return sorted(set(pattern.row())), sorted(set(pattern.get_col()))
