@@ -179,7 +179,6 @@ def test_consistent_values_and_events():
     assert np.abs(sol.events["event 1"].x[:, 0]).max() < 1e-15
 
 
-@pytest.mark.xfail(strict=True, raises=da.MethodError, reason="poincare refuses what is not mechanical or Hamiltonian")
 def test_sections():
     chain = da.catalog.mass_spring_damper(2)
     section = da.poincare(chain, lambda x: x[0], 5, method="discrete-gradient", step=0.01)
@@ -250,10 +249,7 @@ def test_a_system_without_rates_is_refused(method):
         da.simulate(without_rates(), method, x=[2.0], u=[2.0], t_end=0.1, step=0.01)
 
 
-@pytest.mark.parametrize(
-    "method",
-    ["gauss-2", pytest.param("midpoint", marks=pytest.mark.xfail(strict=True, reason="a solve of algebraic unknowns alone"))],
-)
+@pytest.mark.parametrize("method", ["gauss-2", "midpoint"])
 def test_a_system_without_rates(method):
     assert da.simulate(without_rates(), method, x=[2.0], u=[2.0], t_end=0.1, step=0.01).x[-1, 0] == 2.0
 

@@ -23,8 +23,8 @@ from dalembert.engine.steps import Shortened
 from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError, suggesting
 from dalembert.hooks import Hook
 from dalembert.methods.base import Method
+from dalembert.named import Named
 from dalembert.systems.base import System
-from dalembert.systems.constrained import Constrained
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -36,16 +36,14 @@ PATIENCE = 200_000  # steps without a crossing after which a section counts as n
 
 
 @dataclass
-class Section:
-    """Points of a section: `t` has the shape (n,), `q`, `v` and `p` (n, dim); for several orbits one axis more in front."""
+class Section(Named):
+    """Points of a section: `t` has the shape (n,), `q`, `v` and `p` (or `x`) have (n, dim); several orbits have one axis more."""
 
     t: Array
-    q: Array
-    v: Array
-    p: Array
+    values: Mapping[str, Array]
     energy: Array
     coordinates: tuple[str, ...] = ()
-    stats: dict[str, Any] = field(default_factory=dict)
+    stats: dict[str, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.t)
@@ -69,6 +67,7 @@ def poincare(
     q: ArrayLike | None = None,
     v: ArrayLike | None = None,
     p: ArrayLike | None = None,
+    x: ArrayLike | None = None,
     direction: int = 1,
     t0: float = 0.0,
     u: object = None,
@@ -89,18 +88,20 @@ def poincare(
         which the step is made a whole part.
     n
         Number of points of each orbit.
-    q, v, p
+    q, v, p, x
         Initial values of one orbit, or of several, one row each.
     patience
         Steps without a crossing after which the section counts as never crossed.
     """
     check_call(system, compile)
-    if not isinstance(system, Constrained):
-        raise MethodError(f"poincare treats mechanical and Hamiltonian systems, not a {system.kind} one")
+    if not system.has_energy:
+        raise MethodError(f"poincare treats mechanical, Hamiltonian and port-Hamiltonian systems, not a {system.kind} one")
     n, rule = whole("n", n), make_rule(tolerance, max_iterations)
     strobe, step = _strobe(section, number("step", step))
     grid = make_grid(t0, t0 + step, step, 1)
-    cases = [Case.of(system, method, given, t0=t0, u=u, parameters=parameters) for given in _orbits({"q": q, "v": v, "p": p})]
+    cases = [
+        Case.of(system, method, given, t0=t0, u=u, parameters=parameters) for given in _orbits({"q": q, "v": v, "p": p, "x": x})
+    ]
     begun, steps, orbits = time.perf_counter(), 0, list[Hits]()
     bar = Bar(progress, n * len(cases), "sections", "points")
     try:
@@ -118,7 +119,7 @@ def poincare(
         raise
     finally:
         bar.close()
-    out = _join(system, cases[0].par, orbits, all(np.ndim(x) < 2 for x in (q, v, p) if x is not None))
+    out = _join(system, cases[0].par, orbits, all(np.ndim(value) < 2 for value in (q, v, p, x) if value is not None))
     out.stats = {"steps": steps, "seconds": time.perf_counter() - begun}
     return out
 
@@ -145,7 +146,7 @@ def _orbits(values: Mapping[str, ArrayLike | None]) -> list[dict[str, ArrayLike 
     given = {name: np.asarray(x, dtype=float) for name, x in values.items() if x is not None}
     counts = {len(x) for x in given.values() if x.ndim == 2}
     if len(counts) > 1:
-        raise MethodError(f"q, v and p have different numbers of orbits: {sorted(counts)}")
+        raise MethodError(f"{', '.join(given)} have different numbers of orbits: {sorted(counts)}")
     count = counts.pop() if counts else 1
     return [{name: x[k] if x.ndim == 2 else x for name, x in given.items()} for k in range(count)]
 
@@ -207,9 +208,10 @@ def _crossings(
     return _hits(case, engine, np.array([t for t, _ in hits]), np.array([state for _, state in hits])), done
 
 
-def _join(system: Constrained, par: Array, orbits: list[Hits], single: bool) -> Section:
-    names = system.state
-    energy = [system.numeric("energy", par, t=o.t, **{name: o.named(name) for name in names})[:, 0] for o in orbits]
-    parts = [[getattr(o, name) for o in orbits] for name in ("t", "q", "v", "p")]
-    t, q, v, p, total = (np.array(a)[0] if single else np.array(a) for a in (*parts, energy))
-    return Section(t, q, v, p, total, system.coordinates)
+def _join(system: System, par: Array, orbits: list[Hits], single: bool) -> Section:
+    state = system.state
+    energy = [system.numeric("energy", par, t=o.t, **{name: o.named(name) for name in state})[:, 0] for o in orbits]
+    values = {name: np.array([o.named(name) for o in orbits]) for name in orbits[0].values}
+    joined = {"t": np.array([o.t for o in orbits]), "energy": np.array(energy), **values}
+    arrays = {name: a[0] if single else a for name, a in joined.items()}
+    return Section(arrays.pop("t"), {name: arrays[name] for name in values}, arrays["energy"], system.coordinates)

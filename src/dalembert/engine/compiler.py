@@ -19,7 +19,7 @@ from dalembert.errors import CompilerError
 
 # No fast-math and no contraction: compiled steps are those of the virtual machine, bit by bit where libm agrees.
 FLAGS = ("-std=c99", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-w")
-LONG = 150_000  # characters of source beyond which optimising takes longer than it saves
+LONG = 250_000  # characters of source beyond which optimising takes longer than it saves
 
 
 @cache

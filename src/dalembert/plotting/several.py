@@ -34,14 +34,15 @@ def section(
     `where` is a function of `q`, coordinates first, that selects the points to draw.
     """
     ax = axes(ax)
-    several = points.q.ndim == 3
-    data = {name: getattr(points, name) if several else getattr(points, name)[None] for name in ("q", "v", "p")}
-    for k in range(len(data["q"])):
-        keep = slice(None) if where is None else np.asarray(where(data["q"][k].T), dtype=bool)
+    several = points.t.ndim == 2
+    data = {name: values if several else values[None] for name, values in points.values.items()}
+    first = next(iter(data.values()))
+    for k in range(len(first)):
+        keep = slice(None) if where is None else np.asarray(where(first[k].T), dtype=bool)
         ax.plot(data[x[0]][k, :, x[1]][keep], data[y[0]][k, :, y[1]][keep], ".", ms=2, mew=0, rasterized=True)
     ax.set_aspect("equal")
     across, up = (_quantity(points.coordinates, *which) for which in (x, y))
-    return finish(ax, across, up, f"section, {data['q'].shape[1]} points per orbit")
+    return finish(ax, across, up, f"section, {first.shape[1]} points per orbit")
 
 
 def _quantity(names: tuple[str, ...], kind: str, i: int) -> str:
@@ -49,7 +50,12 @@ def _quantity(names: tuple[str, ...], kind: str, i: int) -> str:
     if i >= len(names):
         return f"${kind}_{{{i + 1}}}$"
     inner = symbol(names[i]).strip("$")
-    return {"q": f"${inner}$", "v": rf"$\dot{{{inner}}}$" if "_" not in inner else f"${inner}'$", "p": f"$p_{{{inner}}}$"}[kind]
+    return {
+        "q": f"${inner}$",
+        "x": f"${inner}$",
+        "v": rf"$\dot{{{inner}}}$" if "_" not in inner else f"${inner}'$",
+        "p": f"$p_{{{inner}}}$",
+    }[kind]
 
 
 def comparison(runs: Comparison | Sequence[Solution]) -> Figure:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import casadi as ca
 import numpy as np
-import scipy.linalg
 from casadi import SX
 from numpy.typing import ArrayLike
 
@@ -121,6 +120,8 @@ class LinearDAE(Pencil):
 
     def exact(self, x0: ArrayLike, times: ArrayLike) -> Array:
         """The solution (eq. 2.31) at given times, for smooth `f`: exponentials, quadrature, derivatives by algebra."""
+        from scipy.linalg import expm  # an import of the package stays light
+
         x0, w = self.required(x0), self.weierstrass()
         k = len(w.N)
         z = np.linalg.solve(w.Q, x0)[k:]
@@ -130,8 +131,8 @@ class LinearDAE(Pencil):
             while now < t and len(z):
                 h = min(t - now, 0.5 / max(1.0, float(np.abs(w.J).max())))
                 s = now + h * (1 + nodes) / 2
-                terms = [scipy.linalg.expm(w.J * (now + h - a)) @ (w.P @ self.derivative(0, float(a)))[k:] for a in s]
-                z = scipy.linalg.expm(w.J * h) @ z + h / 2 * sum(c * g for c, g in zip(weights, terms, strict=True))
+                terms = [expm(w.J * (now + h - a)) @ (w.P @ self.derivative(0, float(a)))[k:] for a in s]
+                z = expm(w.J * h) @ z + h / 2 * sum(c * g for c, g in zip(weights, terms, strict=True))
                 now = now + h if t - now > h else t
             out.append(w.Q @ np.concatenate([self._algebraic(w, float(t)), z]))
         return np.array(out)

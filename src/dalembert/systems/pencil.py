@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.errors import ModelError
@@ -181,7 +180,9 @@ class Pencil:
         N = np.triu(N, 1)
         P_top = P0[:k]
         if J.size:
-            J, Y = scipy.linalg.schur(J, output="real")
+            from scipy.linalg import schur  # an import of the package stays light
+
+            J, Y = schur(J, output="real")
             V, P_bottom = V @ Y, Y.T @ P0[k:]
         else:
             P_bottom = P0[k:]
