@@ -116,6 +116,35 @@ def test_theorem_5_and_corollary_1_on_random_systems(seed):
         assert np.abs(sol.power_balance).max() < 1e-13 * max(1.0, np.abs(sol.energy).max())
 
 
+def clamped():
+    """A state that decays by itself beside a cubic resistor on a port: 0 = u - (1 + x2^2) x2."""
+    return da.PortHamiltonian(
+        2, hamiltonian=lambda x: x[0] ** 2 / 2, E=[[1, 0], [0, 0]], R=lambda x: [[1, 0], [0, 1 + x[1] ** 2]], B=[[0], [1]],
+        z=lambda x: [x[0], x[1]], initial={"x": [1.0, 0.0]},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("method", EXACT)
+@pytest.mark.parametrize("make", [clamped, rlc_ladder, da.catalog.three_carts, da.catalog.windy_pendulum])
+def test_algebraic_rows_are_at_round_off(make, method):
+    """Newton's test looks at algebraic states too, whether the differential ones need them or not."""
+    system = make()
+    sol = da.simulate(
+        system, method, t_end=2.5, step=0.05, u=(lambda t: np.sin(3 * t) * np.ones(system.nu)) if system.nu else None
+    )
+    if system.positions:  # the discrete Jacobian of g makes the row a difference of g
+        g = [system.at("constraint", x, t) for x, t in zip(sol.x, sol.t, strict=True)]
+        assert np.abs(g).max() < 2e-15
+        return
+    empty = [i for i in range(system.n) if not system.at("E", sol.x[0])[i].any()]
+    assert empty
+    for k in range(50):
+        x, t = (sol.x[k] + sol.x[k + 1]) / 2, (sol.t[k] + sol.t[k + 1]) / 2
+        A = np.hstack([system.at("J", x, t) - system.at("R", x, t), system.at("B", x, t)])[empty]
+        values = np.concatenate([sol.costates[k], np.sin(3 * t) * np.ones(system.nu)])
+        assert (np.abs(A @ values) <= 2e-14 * (np.abs(A) @ np.abs(values))).all()
+
+
 def quartic(x0, x1):
     """A discrete gradient of sum x^2 / 2 + x^4 / 4."""
     return [(a + b) / 2 + (a**3 + a**2 * b + a * b**2 + b**3) / 4 for a, b in ((x0[0], x1[0]), (x0[1], x1[1]))]

@@ -1,4 +1,4 @@
-"""Discrete gradient methods for port-Hamiltonian systems (Kinon, Morandin, Schulze 2025), and collocation for comparison.
+"""Discrete gradient methods for port-Hamiltonian systems (Kinon, Morandin, Schulze 2025).
 
 With `E = U1 C V1^T`, `C` invertible, `X = (x1 - x0) / h`, `H1` the Hamiltonian as a function of `V1^T x`, and bars for values in
 the step (matrices at its midpoint, say),
@@ -17,98 +17,96 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar, NamedTuple
 
 import casadi as ca
 import numpy as np
+from casadi import SX
 
-from dalembert.discrete.gradients import GRADIENTS, Ends, Field
+from dalembert.discrete.gradients import GRADIENTS, Ends, Field, Pullback, itoh_abe
 from dalembert.errors import MethodError, ModelError
 from dalembert.methods.base import Method, register
 from dalembert.methods.energy_momentum import EnergyMomentum
-from dalembert.methods.step import SX, Solve, Step, memory, split
+from dalembert.methods.step import Block, Step, split_solves
 from dalembert.systems import scales
 from dalembert.systems.base import column
 from dalembert.systems.bases import Bases, bases
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.needs import Need
+from dalembert.systems.port_hamiltonian import PortHamiltonian
 from dalembert.systems.tracing import symbols
 
-RULES = ("midpoint", "left", "right")
+RULES = {"midpoint": 0.5, "left": 0.0, "right": 1.0}
+ONE = SX(1.0)
+
+
+class _Rows(NamedTuple):
+    """`E X + r - (J - R) z - (B - P) u`, the output, the whole input, and the power dissipated."""
+
+    residual: SX
+    y: SX
+    u: SX
+    dissipated: SX
 
 
 class _Frame:
-    """The symbols of a step and the parts of a system in it."""
+    """The symbols of a step and the parts of a system in it; consistent approximations are those of `rule`."""
 
-    def __init__(self, s: Any, rule: str) -> None:
-        self.s, self.F = s, bases(s)
-        F = self.F
-        self.U1, self.U2, self.V1, self.V2 = F.U1, F.U2, F.V1, F.V2
-        self.n, self.r, self.h, self.t, self.x0 = s.n, F.rank, SX.sym("h"), s.t, s.x
-        self.u = SX.sym("u", s.nu, 1)
-        self.rule = rule
+    def __init__(self, s: PortHamiltonian, rule: str) -> None:
+        self.s, self.rule, self.h = s, rule, SX.sym("h")
 
-    def place(self, X: Any, rule: str | None = None) -> tuple[Any, Any]:
-        """State and time at which consistent approximations are taken."""
-        c = {"midpoint": 0.5, "left": 0.0, "right": 1.0}[rule or self.rule]
-        return self.x0 + c * self.h * X, self.t + c * self.h
+    def place(self, X: SX, rule: str) -> dict[str, SX]:
+        """State and time in the step."""
+        c = RULES[rule]
+        return {"x": self.s.x + c * self.h * X, "t": self.s.t + c * self.h}
 
-    def discrete(self, X: Any, alpha: Any, pullback: Any) -> tuple[Any, Any, Ends]:
-        """The discrete gradient of `H1` and its rate of time."""
-        s = self.s
-        xi = SX.sym("xi", self.r)
-        H = ca.substitute(s.expression("hamiltonian"), s.x, ca.densify(self.V1 @ xi))
-        x0 = self.V1.T @ self.x0
-        ends = Ends(x0, x0 + self.h * alpha, self.t, self.t + self.h, change=self.h * alpha)
-        gradient, rate = pullback(Field(H, xi, s.t, (s.par,)), ends, SX(1.0))
-        return gradient, rate, ends
+    def ends(self, x: SX, rate: SX) -> Ends:
+        """The ends of a part of the state with a rate."""
+        return Ends(x, x + self.h * rate, self.s.t, self.s.t + self.h, change=self.h * rate)
 
-    def jacobian(self, X: Any, pullback: Any) -> Any:
-        """The discrete Jacobian of the constraint, row by row."""
-        s = self.s
-        if s._constraint is None:
+    def energy(self, V1: SX, alpha: SX, D: Pullback) -> tuple[SX, SX]:
+        """The discrete gradient of `H1(V1^T x)` and its rate of time."""
+        s, xi = self.s, SX.sym("xi", alpha.numel())
+        H = ca.substitute(s.expression("hamiltonian"), s.x, ca.densify(V1 @ xi))
+        return D(Field(H, xi, s.t, (s.par,)), self.ends(V1.T @ s.x, alpha), ONE)
+
+    def jacobian(self, X: SX, D: Pullback) -> SX | None:
+        """The discrete Jacobian of the constraint of a mechanism, row by row."""
+        s, states = self.s, self.s.positions
+        if not states:
             return None
-        states = s._constraint[0]
-        q = SX.sym("q", len(states))
-        full = SX(s.x)
+        q, full = SX.sym("q", len(states)), SX(s.x)
         full[states] = q
-        g = ca.substitute(s.expression("constraint"), s.x, full)
-        q0 = self.x0[states]
-        ends = Ends(q0, q0 + self.h * X[states], self.t, self.t + self.h, change=self.h * X[states])
-        return ca.horzcat(*(pullback(Field(g[i], q, s.t, (s.par,)), ends, SX(1.0))[0] for i in range(g.numel()))).T
+        g, ends = ca.substitute(s.expression("constraint"), s.x, full), self.ends(s.x[states], X[states])
+        return ca.horzcat(*(D(Field(g[i], q, s.t, (s.par,)), ends, ONE)[0] for i in range(g.numel()))).T
 
-    def equations(self, X: Any, z: Any, rate: Any, jacobian: Any = None) -> tuple[Any, Any, Any, Any]:
-        """`E X + r - (J - R) z - (B - P) u`, the output, the whole input, and the power dissipated."""
-        s = self.s
-        x, t = self.place(X)
-        E, R, B, P, S, N = (s.expression(k, x=x, t=t) for k in ("E", "R", "B", "P", "S", "N"))
-        u = s.expression("law", x=x, t=t, u=self.u) if s.has("law") else self.u
-        residual = E @ X - (s.structure(x=x, t=t, jacobian=jacobian) - R) @ z - (B - P) @ u
+    def rows(self, X: SX, z: SX, rate: SX, jacobian: SX | None = None, E: SX | None = None) -> _Rows:
+        """The equations of the step, with its costates `z` and the rate of time of the energy."""
+        s, at = self.s, self.place(X, self.rule)
+        own, R, B, P, S, N = (s.expression(k, **at) for k in ("E", "R", "B", "P", "S", "N"))
+        u = s.expression("law", **at) if s.has("law") else s.u
+        residual = (own if E is None else E) @ X - (s.structure(**at, jacobian=jacobian) - R) @ z - (B - P) @ u
         if s.has("r"):
-            own = s.expression("r", x=x, t=t)
-            residual += own + z * ((rate - ca.dot(z, own)) / (ca.sumsqr(z) + 1e-300))
+            r = s.expression("r", **at)
+            residual += r + z * ((rate - ca.dot(z, r)) / (ca.sumsqr(z) + 1e-300))
         y = (B + P).T @ z + (S - N) @ u
-        dissipated = ca.dot(z, R @ z) + 2 * ca.dot(z, P @ u) + ca.dot(u, S @ u)
-        return residual, y, u, dissipated
+        return _Rows(residual, y, u, ca.dot(z, R @ z) + 2 * ca.dot(z, P @ u) + ca.dot(u, S @ u))
 
-    def sizes(self) -> tuple[Any, Any]:
-        """Typical rates and costates."""
-        s = self.s
-        return scales.port_rate(s, self.u, self.h), scales.typical(s.expression("z")) + scales.typical(
-            s.role("gradient")
-        ) + 1e-300
+    def block(self, name: str, x: SX, row: SX, size: SX, level: int = 0, start: SX | None = None) -> Block:
+        """Unknowns with their rows and one size for all of them."""
+        return Block(name, 0.5, x, ca.densify(row), ca.repmat(size, x.numel(), 1), (level,) * x.numel(), start=start)
 
-    def finished(self, solve: Solve, X: Any, z: Any, y: Any, u: Any, dissipated: Any) -> Step:
+    def finished(self, blocks: list[Block], X: SX, z: SX, rows: _Rows) -> Step:
         s, h = self.s, self.h
         return Step(
-            t=self.t, h=h, u=self.u, par=s.par,
-            state={"x": self.x0}, solves=(solve,), next={"x": self.x0 + h * X},
-            lam=ca.vertcat(y, u, z), node=0.5,
-            work={"supplied": h * ca.dot(y, u), "dissipated": h * dissipated},
+            t=s.t, h=h, u=s.u, par=s.par,
+            state={"x": s.x}, solves=split_solves([b for b in blocks if b.unknowns.numel()]), next={"x": s.x + h * X},
+            lam=ca.vertcat(rows.y, rows.u, z), node=0.5,
+            work={"supplied": h * ca.dot(rows.y, rows.u), "dissipated": h * rows.dissipated},
         )  # fmt: skip
 
 
-def _index_one(s: Any, F: Bases) -> bool:
+def _index_one(s: PortHamiltonian, F: Bases) -> bool:
     """Whether the algebraic equations can be solved for the algebraic states."""
     if F.rank == s.n:
         return True
@@ -120,32 +118,67 @@ def _index_one(s: Any, F: Bases) -> bool:
     return True
 
 
-class _Balanced(Method):
-    """What the energy-consistent methods have in common."""
+def _algebraic_size(s: PortHamiltonian, F: Bases, speed: SX, h: SX, solvable: bool) -> SX:
+    """The size of the rates of algebraic states, which are defined to `eps` of their own size.
 
-    order: ClassVar[tuple[int, int, int]] = (2, 2, 2)
+    Multipliers are defined by velocities over `h`, or by positions over `h^2`.
+    """
+    h, own = ca.fabs(h), scales.typical(F.V2.T @ s.x)
+    if solvable:
+        return own / h + speed
+    return own / h + scales.typical(s.x) / h**2 + (scales.POSITIONS * scales.typical(s.x) / h**3 if s.positions else 0)
+
+
+@dataclass(frozen=True)
+class _Balanced(Method):
+    """The step of the energy-consistent methods, with a discrete gradient pair constructed from a discrete gradient."""
+
+    gradient: str = "gonzalez"
+    at: str = "midpoint"
+    z2: str = "auto"
+
+    completions: ClassVar[tuple[str, ...]] = ("auto", "midpoint", "right")
+    costates: ClassVar[bool] = False  # whether all costates are unknown
+    order: ClassVar[tuple[int, int, int]] = (2, 2, 1)  # multipliers of index 2 alternate around their mean
+    alternates: ClassVar[bool] = True
     treats: ClassVar[tuple[str, ...]] = ("port-hamiltonian",)
     index: ClassVar[int] = 2
     exact_levels: ClassVar[tuple[str, ...]] = ()
 
-    gradient: str
-    at: str
-    z2: str
-
-    def _check_options(self) -> None:
-        if self.gradient not in GRADIENTS:
-            raise MethodError(f"gradient must be one of {', '.join(GRADIENTS)}, not {self.gradient!r}")
-        if self.at not in RULES:
-            raise MethodError(f"at must be one of {', '.join(RULES)}, not {self.at!r}")
-        if self.z2 not in ("auto", "midpoint", "right"):
-            raise MethodError(f"z2 must be 'auto', 'midpoint' or 'right', not {self.z2!r}")
+    def __post_init__(self) -> None:
+        for name, known in (("gradient", GRADIENTS), ("at", RULES), ("z2", self.completions)):
+            if getattr(self, name) not in known:
+                raise MethodError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
 
     @property
     def needs(self) -> frozenset[Need]:
         return super().needs | {Need.RATES, Need.BASES}
 
-    def _z2_rule(self, s: Any, F: Bases) -> str:
-        return self.z2 if self.z2 != "auto" else "midpoint" if _index_one(s, F) else "right"
+    def step(self, system: PortHamiltonian) -> Step:
+        s, f, F = system, _Frame(system, self.at), bases(system)
+        r, m, D = F.rank, s.n - F.rank, GRADIENTS[self.gradient]
+        alpha, beta, f1, f2 = SX.sym("alpha", r), SX.sym("beta", m), SX.sym("f1", r), SX.sym("f2", m)
+        X = F.V1 @ alpha + F.V2 @ beta
+        DH, rate = f.energy(F.V1, alpha, D)
+        E = F.U1.T @ s.expression("E", **f.place(X, self.at)) @ F.V1
+        # z1 = C^-T D H1 is explicit where C is a constant diagonal
+        simple = not self.costates and E.sparsity().is_diag() and not ca.depends_on(E, ca.vertcat(s.x, s.t, alpha, beta, f.h))
+        solvable = _index_one(s, F)
+        rule = self.z2 if self.z2 != "auto" else "midpoint" if solvable else "right"
+        at = f.place(X, rule) if rule != "left" else {"x": s.x + f.h * (F.V2 @ beta), "t": s.t}
+        z2 = F.U2.T @ s.expression("z", **at)
+        z = F.U1 @ (DH / ca.densify(ca.diag(E)) if simple else f1) + F.U2 @ (f2 if self.costates else z2)
+        rows = f.rows(X, z, rate, f.jacobian(X, D))
+
+        costate, speed = s.expression("z"), scales.port_rate(s, s.u, f.h)
+        size = scales.typical(costate) + scales.typical(s.role("gradient")) + 1e-300
+        blocks = [f.block("alpha", alpha, F.U1.T @ rows.residual, speed)]
+        if not simple:
+            blocks.append(f.block("f1", f1, E.T @ f1 - DH, size, start=F.U1.T @ costate))
+        if self.costates:
+            blocks.append(f.block("f2", f2, f2 - z2, size, start=F.U2.T @ costate))
+        blocks.append(f.block("beta", beta, F.U2.T @ rows.residual, _algebraic_size(s, F, speed, f.h, solvable), 1))
+        return f.finished(blocks, X, z, rows)
 
 
 @register
@@ -158,49 +191,15 @@ class DiscreteGradient(_Balanced):
     `Hamiltonian` system it is `energy-momentum` with that gradient.
     """
 
-    gradient: str = "gonzalez"
-    at: str = "midpoint"
-    z2: str = "auto"
-
-    alternates: ClassVar[bool] = True
     name: ClassVar[str] = "discrete-gradient"
-    order: ClassVar[tuple[int, int, int]] = (2, 2, 1)  # multipliers of index 2 alternate around their mean
     treats: ClassVar[tuple[str, ...]] = ("port-hamiltonian", "mechanical", "hamiltonian")
     keeps: ClassVar[str] = "power balance with ports, of any Hamiltonian; position constraints of multibody systems"
     source: ClassVar[str] = "Kinon, Morandin, Schulze 2025, eqs. 21, 44"
 
-    def __post_init__(self) -> None:
-        self._check_options()
-
-    def step(self, system: Any) -> Step:
+    def step(self, system: PortHamiltonian | Constrained) -> Step:
         if isinstance(system, Constrained):
             return EnergyMomentum(gradient=self.gradient).step(system)
-        f = _Frame(system, self.at)
-        s, r, m = system, f.r, system.n - f.r
-        C = f.U1.T @ s.expression("E") @ f.V1
-        # z1 = C^-T D H1 is explicit where C is a constant diagonal, and unknown else
-        simple = C.sparsity().is_diag() and not ca.depends_on(C, ca.vertcat(s.x, s.t))
-        x, last, before = memory(2 * r + m if not simple else s.n)
-        parts = split(x, r, 0 if simple else r, m)
-        alpha, beta = parts[0], parts[2]
-        X = f.V1 @ alpha + f.V2 @ beta
-        pullback = GRADIENTS[self.gradient]
-        DH, rate, _ = f.discrete(X, alpha, pullback)
-        z1 = DH / ca.densify(ca.diag(C)) if simple else parts[1]
-        place, when = f.place(X, self._z2_rule(s, f.F))
-        z = f.U1 @ z1 + f.U2 @ (f.U2.T @ s.expression("z", x=place, t=when))
-        residual, y, u, dissipated = f.equations(X, z, rate, f.jacobian(X, pullback))
-        own, when = f.place(X)
-        core = f.U1.T @ s.expression("E", x=own, t=when) @ f.V1
-        rows = [f.U1.T @ residual, *([] if simple else [core.T @ z1 - DH]), f.U2.T @ residual]
-        speed, size = f.sizes()
-        start = ca.vertcat(SX(r, 1), *([] if simple else [f.U1.T @ s.expression("z")]), SX(m, 1))
-        measured = r if simple else 2 * r
-        scale = ca.vertcat(scales.constant(speed, r), *([] if simple else [scales.constant(size, r)]))
-        solve = Solve(
-            x, ca.densify(ca.vertcat(*rows)), 2 * last - before, scale, last, before, (0,) * measured + (1,) * m, start=start
-        )
-        return f.finished(solve, X, z, y, u, dissipated)
+        return super().step(system)
 
 
 @register
@@ -215,42 +214,11 @@ class DiracDissipative(_Balanced):
     minimal-norm rule.
     """
 
-    gradient: str = "gonzalez"
-    at: str = "midpoint"
-    z2: str = "auto"
-
+    completions: ClassVar[tuple[str, ...]] = ("auto", "midpoint", "right", "left")
+    costates: ClassVar[bool] = True
     name: ClassVar[str] = "ddr"
     keeps: ClassVar[str] = "power balance with ports, of any Hamiltonian"
     source: ClassVar[str] = "Kinon, Morandin, Schulze 2025, eq. 25"
-
-    def __post_init__(self) -> None:
-        if self.z2 != "left":
-            self._check_options()
-
-    def step(self, system: Any) -> Step:
-        f = _Frame(system, self.at)
-        s, r, n = system, f.r, system.n
-        x, last, before = memory(2 * n)
-        alpha, f1, f2, beta = split(x, r, r, n - r, n - r)
-        X, z = f.V1 @ alpha + f.V2 @ beta, f.U1 @ f1 + f.U2 @ f2
-        pullback = GRADIENTS[self.gradient]
-        DH, rate, _ = f.discrete(X, alpha, pullback)
-        if self.z2 == "left":
-            place, when = f.x0 + f.h * (f.V2 @ beta), f.t
-        else:
-            place, when = f.place(X, self._z2_rule(s, f.F))
-        residual, y, u, dissipated = f.equations(X, z, rate, f.jacobian(X, pullback))
-        own, own_time = f.place(X)
-        core = f.U1.T @ s.expression("E", x=own, t=own_time) @ f.V1
-        completion = f2 - f.U2.T @ s.expression("z", x=place, t=when)
-        rows = [f.U1.T @ residual, core.T @ f1 - DH, completion, f.U2.T @ residual]
-        speed, size = f.sizes()
-        scale = ca.vertcat(scales.constant(speed, r), scales.constant(size, n))
-        costate = s.expression("z")
-        start = ca.vertcat(SX(r, 1), f.U1.T @ costate, f.U2.T @ costate, SX(n - r, 1))
-        levels = (0,) * (r + n) + (1,) * (n - r)
-        solve = Solve(x, ca.densify(ca.vertcat(*rows)), 2 * last - before, scale, last, before, levels, start=start)
-        return f.finished(solve, X, z, y, u, dissipated)
 
 
 @register
@@ -262,18 +230,15 @@ class GradientPair(_Balanced):
     one is constructed (theorem 4, proposition 2): then this is `discrete-gradient` (corollary 1).
     """
 
-    gradient: str = "gonzalez"
-    at: str = "midpoint"
-    z2: str = "auto"
-    E: Callable[..., Any] | None = None
-    z: Callable[..., Any] | None = None
+    E: Callable[..., object] | None = None
+    z: Callable[..., object] | None = None
 
     name: ClassVar[str] = "gradient-pair"
     keeps: ClassVar[str] = "power balance with ports, of any Hamiltonian"
     source: ClassVar[str] = "Kinon, Morandin, Schulze 2025, eq. 18"
 
     def __post_init__(self) -> None:
-        self._check_options()
+        super().__post_init__()
         if self.E is not None and self.z is None:
             raise MethodError("a gradient pair needs z=..., a function of x0 and x1 with z . E (x1 - x0) = H(x1) - H(x0)")
 
@@ -281,36 +246,25 @@ class GradientPair(_Balanced):
     def needs(self) -> frozenset[Need]:
         return super().needs - ({Need.BASES} if self.z is not None else set())
 
-    def step(self, system: Any) -> Step:
+    def step(self, system: PortHamiltonian) -> Step:
         if self.z is None:
-            return DiscreteGradient(self.gradient, self.at, self.z2).step(system)
-        s, h, t, n = system, SX.sym("h"), system.t, system.n
-        X, last, before = memory(n)
-        x1 = s.x + h * X
-        extra = {"x0": symbols(s.x, (n,)), "x1": symbols(x1, (n,)), "t": symbols(t, ()), "h": symbols(h, ())}
+            return super().step(system)
+        s, n, f = system, system.n, _Frame(system, self.at)
+        X = SX.sym("X", n)
+        x1 = s.x + f.h * X
+        extra = {"x0": symbols(s.x, (n,)), "x1": symbols(x1, (n,)), "t": symbols(s.t, ()), "h": symbols(f.h, ())}
         z = column("z", s._trace("z", self.z, ("x0", "x1", "t", "h"), extra), n)
-        middle, when = s.x + h / 2 * X, t + h / 2
-        E = s.expression("E", x=middle, t=when)
+        E = s.expression("E", **f.place(X, self.at))
         if self.E is not None:
             E = s._matrix("E", s._trace("E", self.E, ("x0", "x1", "t", "h"), extra), (n, n))
-        self._check_pair(s, E, z, X, h)
-        u = SX.sym("u", s.nu, 1)
-        whole = s.expression("law", x=middle, t=when, u=u) if s.has("law") else u
-        R, B, P, S, N = (s.expression(k, x=middle, t=when) for k in ("R", "B", "P", "S", "N"))
-        residual = E @ X - (s.structure(x=middle, t=when) - R) @ z - (B - P) @ whole
-        y = (B + P).T @ z + (S - N) @ whole
-        size = scales.typical(s.role("right", u=u)) + 1e-3 * scales.typical(s.x) + 1e-300
-        solve = Solve(X, ca.densify(residual), 2 * last - before, scales.constant(size, n), last, before, (0,) * n)
-        dissipated = ca.dot(z, R @ z) + 2 * ca.dot(z, P @ whole) + ca.dot(whole, S @ whole)
-        return Step(
-            t=t, h=h, u=u, par=s.par,
-            state={"x": s.x}, solves=(solve,), next={"x": x1},
-            lam=ca.vertcat(y, whole, z), node=0.5,
-            work={"supplied": h * ca.dot(y, whole), "dissipated": h * dissipated},
-        )  # fmt: skip
+        self._check_pair(s, E, z, X, f.h)
+        # the pair is that of one time: what time adds to the energy is counted at x1
+        _, rate = itoh_abe(Field(s.expression("hamiltonian"), s.x, s.t, (s.par,)), f.ends(s.x, X), ONE)
+        rows = f.rows(X, z, rate, E=E)
+        return f.finished([f.block("X", X, rows.residual, scales.port_rate(s, s.u, f.h))], X, z, rows)
 
     @staticmethod
-    def _check_pair(s: Any, E: Any, z: Any, X: Any, h: Any) -> None:
+    def _check_pair(s: PortHamiltonian, E: SX, z: SX, X: SX, h: SX) -> None:
         """Directionality at a few points: refuse what is not a discrete gradient pair."""
         H = s.expression("hamiltonian")
         change = ca.substitute(H, s.x, s.x + h * X) - H

@@ -44,10 +44,10 @@ ONE = SX(1.0)
 class _Motion:
     """What the energy does in a step: unknown `a` and mean velocity `w`, the rows without other forces, the end of the step.
 
-    `momentum` is `(p1 - p0) / h` (less the part of a mass `M(q)`), `push` is `D_q E`, `rate` is `D_t E`, and `velocity` the row of `w`
-    where it is unknown. `ends` are those of the positions. In `(q, y)` with the energy `H(q, y)` there are the ends `whole` of both,
-    the middle of `y`, and the velocity constraint `drift`. `rates` names what `a` is the rate of; `closing` defines the `end` where
-    it is not explicit.
+    `momentum` is `(p1 - p0) / h` less the part of a mass `M(q)`, `push` is `D_q E`, `rate` is `D_t E`, and `velocity` is the
+    row of `w` where it is unknown. `ends` are those of the positions. In `(q, y)` with the energy `H(q, y)` there are the ends
+    `whole` of both, the middle of `y`, and the velocity constraint `drift`. `rates` names what `a` is the rate of; `closing`
+    defines the `end` where it is not explicit.
     """
 
     a: SX
