@@ -6,6 +6,7 @@ from dalembert.analysis import compare, convergence, diagnose, poincare
 from dalembert.catalog import list_systems
 from dalembert.engine import control
 from dalembert.engine.consistency import consistent
+from dalembert.engine.consistent import Consistent
 from dalembert.engine.events import Event, Hits
 from dalembert.errors import (
     CompilerError,
@@ -20,7 +21,7 @@ from dalembert.errors import (
     StepTooSmall,
     UnknownKeyword,
 )
-from dalembert.methods import compose, list_methods
+from dalembert.methods import Method, Scheme, Step, compose, list_methods
 from dalembert.sensitivity import Sensitivity, sensitivity
 from dalembert.simulate import simulate
 from dalembert.solution import Sample, Solution, load
@@ -38,6 +39,7 @@ from dalembert.systems import (
     Picture,
     PortHamiltonian,
     Relation,
+    System,
     connect,
     from_sympy,
     unpack,
@@ -45,6 +47,7 @@ from dalembert.systems import (
 
 __all__ = [
     "CompilerError",
+    "Consistent",
     "ConvergenceError",
     "Couple",
     "DalembertError",
@@ -61,6 +64,7 @@ __all__ = [
     "Lagrangian",
     "LinearDAE",
     "Mechanical",
+    "Method",
     "MethodError",
     "MissingPackage",
     "ModelError",
@@ -68,10 +72,13 @@ __all__ = [
     "PortHamiltonian",
     "Relation",
     "Sample",
+    "Scheme",
     "Sensitivity",
     "SingularConstraints",
     "Solution",
+    "Step",
     "StepTooSmall",
+    "System",
     "UnknownKeyword",
     "__version__",
     "analysis",

@@ -1,6 +1,6 @@
 """How it moves: each method turns a system into one step, as expressions."""
 
-from dalembert.methods.base import Method, list_methods
+from dalembert.methods.base import Method, able, list_methods, obstacles, register
 from dalembert.methods.composition import Composition, compose
 from dalembert.methods.discrete_gradient import DiracDissipative, DiscreteGradient, GradientPair
 from dalembert.methods.energy_momentum import EnergyMomentum, EnergyMomentumGGL, Midpoint
@@ -18,16 +18,20 @@ from dalembert.methods.runge_kutta import (
     RadauIA,
     RadauIIA,
     Rattle,
+    RungeKutta,
     Shake,
     Spark,
     SRKGauss,
     SRKRadauIA,
+    Staged,
 )
 from dalembert.methods.scheme import Scheme
-from dalembert.methods.step import Solve, Step
+from dalembert.methods.step import Block, Solve, Step, split_solves
+from dalembert.methods.tableaus import Tableau, tableau
 from dalembert.methods.variational import CortesMartinez, McLachlanPerlmutter, Variational
 
 __all__ = [
+    "Block",
     "Composition",
     "CortesMartinez",
     "DiracDissipative",
@@ -51,14 +55,22 @@ __all__ = [
     "RadauIA",
     "RadauIIA",
     "Rattle",
+    "RungeKutta",
     "SRKGauss",
     "SRKRadauIA",
     "Scheme",
     "Shake",
     "Solve",
     "Spark",
+    "Staged",
     "Step",
+    "Tableau",
     "Variational",
+    "able",
     "compose",
     "list_methods",
+    "obstacles",
+    "register",
+    "split_solves",
+    "tableau",
 ]

@@ -50,12 +50,8 @@ def _quantity(names: tuple[str, ...], kind: str, i: int) -> str:
     if i >= len(names):
         return f"${kind}_{{{i + 1}}}$"
     inner = symbol(names[i]).strip("$")
-    return {
-        "q": f"${inner}$",
-        "x": f"${inner}$",
-        "v": rf"$\dot{{{inner}}}$" if "_" not in inner else f"${inner}'$",
-        "p": f"$p_{{{inner}}}$",
-    }[kind]
+    rate = rf"$\dot{{{inner}}}$" if "_" not in inner else f"${inner}'$"
+    return {"v": rate, "p": f"$p_{{{inner}}}$"}.get(kind, f"${inner}$")
 
 
 def comparison(runs: Comparison | Sequence[Solution]) -> Figure:

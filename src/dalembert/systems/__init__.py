@@ -4,10 +4,12 @@ from dalembert.systems.base import System
 from dalembert.systems.connect import Couple, Feedback, Relation, connect
 from dalembert.systems.dae import IndexOneDAE, IndexThreeDAE, IndexTwoDAE
 from dalembert.systems.dirac import DiracStructure
+from dalembert.systems.form import Form
 from dalembert.systems.hamiltonian import Hamiltonian
 from dalembert.systems.lagrangian import Lagrangian
 from dalembert.systems.linear_dae import LinearDAE
 from dalembert.systems.mechanical import Mechanical
+from dalembert.systems.needs import Need
 from dalembert.systems.picture import SI, Picture
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 from dalembert.systems.sympy_models import from_sympy
@@ -18,6 +20,7 @@ __all__ = [
     "Couple",
     "DiracStructure",
     "Feedback",
+    "Form",
     "Hamiltonian",
     "IndexOneDAE",
     "IndexThreeDAE",
@@ -25,6 +28,7 @@ __all__ = [
     "Lagrangian",
     "LinearDAE",
     "Mechanical",
+    "Need",
     "Picture",
     "PortHamiltonian",
     "Relation",
