@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,15 +59,12 @@ PLOT: Hook[[Section, Quantity, Quantity, Axes | None, Where | None], Axes] = Hoo
 @suggesting
 def poincare(
     system: System,
-    section: Callable[..., Any] | Event | int | float,
+    section: Callable[..., object] | Event | int | float,
     n: int,
     *,
     method: str | Method,
     step: float,
-    q: ArrayLike | None = None,
-    v: ArrayLike | None = None,
-    p: ArrayLike | None = None,
-    x: ArrayLike | None = None,
+    q: ArrayLike | None = None, v: ArrayLike | None = None, p: ArrayLike | None = None, x: ArrayLike | None = None,
     direction: int = 1,
     t0: float = 0.0,
     u: object = None,
@@ -77,7 +74,7 @@ def poincare(
     compile: bool | str = "auto",
     progress: bool | None = None,
     patience: int = PATIENCE,
-) -> Section:
+) -> Section:  # fmt: skip
     """The first `n` points of a Poincare section.
 
     Parameters

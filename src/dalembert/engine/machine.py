@@ -149,18 +149,9 @@ class VirtualMachine:
         return evaluate
 
     def run(
-        self,
-        memory: Memory,
-        out: Records,
-        *,
-        t0: float,
-        first: int,
-        steps: int,
-        h: float,
-        inputs: Array,
-        save_every: int,
+        self, memory: Memory, out: Records, *, t0: float, first: int, steps: int, h: float, inputs: Array, save_every: int,
         rule: Rule,
-    ) -> Outcome:
+    ) -> Outcome:  # fmt: skip
         """Advance by `steps` steps; step k begins at `t0 + k h` for `k = first, first + 1, ...`.
 
         `inputs` has one row a step (or one row for all). A row of `out` is written after each step whose number from
