@@ -146,3 +146,4 @@ GRADIENTS: dict[str, Pullback] = {
     "mean-value": mean_value,
     "itoh-abe": itoh_abe,
 }
+SYMMETRIC = frozenset(GRADIENTS) - {"itoh-abe"}  # D f(x0, x1) = D f(x1, x0); methods made of others are of order one

@@ -8,13 +8,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import casadi as ca
+from casadi import SX
 
 from dalembert.errors import MethodError
 from dalembert.methods.base import Method, find, register
-from dalembert.methods.step import SX, Solve, Step
+from dalembert.methods.step import Solve, Step
+from dalembert.systems.base import System
 from dalembert.systems.needs import Need
 
 # half of each palindrome, up to its middle
@@ -62,13 +64,10 @@ class Composition(Method):
     keeps: ClassVar[str] = "what its base keeps"
     source: ClassVar[str] = "Yoshida 1990; Suzuki 1990; Suzuki, Umeno 1993"
 
-    @property
-    def treats(self) -> tuple[str, ...]:
-        return self.method.treats
-
     def __post_init__(self) -> None:
         base = find(self.base)
         object.__setattr__(self, "base", base)
+        object.__setattr__(self, "treats", base.treats)
         if not base.symmetric:
             raise MethodError(f"only symmetric methods can be composed to a higher order; {base} is not")
         if self.scheme not in ("yoshida", "suzuki"):
@@ -108,7 +107,7 @@ class Composition(Method):
     def needs(self) -> frozenset[Need]:
         return self.method.needs
 
-    def step(self, system: Any) -> Step:
+    def step(self, system: System) -> Step:
         one = self.method.step(system)
         steps = gammas(min(self.method.order[:2]), self.to, self.scheme)
         h, count, nodes = SX.sym("h"), len(steps), len(one.input_nodes)

@@ -23,7 +23,7 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from dalembert.discrete.gradients import GRADIENTS, Ends, Field, Pullback, itoh_abe
+from dalembert.discrete.gradients import GRADIENTS, SYMMETRIC, Ends, Field, Pullback, itoh_abe
 from dalembert.errors import MethodError, ModelError
 from dalembert.methods.base import Method, register
 from dalembert.methods.energy_momentum import EnergyMomentum
@@ -139,7 +139,6 @@ class _Balanced(Method):
 
     completions: ClassVar[tuple[str, ...]] = ("auto", "midpoint", "right")
     costates: ClassVar[bool] = False  # whether all costates are unknown
-    order: ClassVar[tuple[int, int, int]] = (2, 2, 1)  # multipliers of index 2 alternate around their mean
     alternates: ClassVar[bool] = True
     treats: ClassVar[tuple[str, ...]] = ("port-hamiltonian",)
     index: ClassVar[int] = 2
@@ -149,6 +148,14 @@ class _Balanced(Method):
         for name, known in (("gradient", GRADIENTS), ("at", RULES), ("z2", self.completions)):
             if getattr(self, name) not in known:
                 raise MethodError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
+
+    @property
+    def symmetric(self) -> bool:
+        return self.gradient in SYMMETRIC and self.at == "midpoint" and self.z2 in ("auto", "midpoint")
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        return (2, 2, 1) if self.symmetric else (1, 1, 1)  # multipliers of index 2 alternate around their mean
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -241,6 +248,11 @@ class GradientPair(_Balanced):
         super().__post_init__()
         if self.E is not None and self.z is None:
             raise MethodError("a gradient pair needs z=..., a function of x0 and x1 with z . E (x1 - x0) = H(x1) - H(x0)")
+
+    @property
+    def symmetric(self) -> bool:
+        """Of a pair of the user's nothing is known."""
+        return self.z is None and super().symmetric
 
     @property
     def needs(self) -> frozenset[Need]:

@@ -27,7 +27,7 @@ from typing import ClassVar
 import casadi as ca
 from casadi import SX
 
-from dalembert.discrete.gradients import GRADIENTS, Ends, Field, Pullback
+from dalembert.discrete.gradients import GRADIENTS, SYMMETRIC, Ends, Field, Pullback
 from dalembert.errors import MethodError
 from dalembert.methods import scheme
 from dalembert.methods.base import Method, register
@@ -131,6 +131,16 @@ class _Balanced(Method):
         if not isinstance(self.gradient, str) or self.gradient not in GRADIENTS:
             raise MethodError(f"gradient must be one of {', '.join(GRADIENTS)}, not {self.gradient!r}")
 
+    @property
+    def symmetric(self) -> bool:
+        return self.gradient in SYMMETRIC
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        if not self.symmetric:
+            return (1, 1, 1)
+        return (2, 2, 1) if self.alternates else (2, 2, 2)
+
     def _carry(self, s: Constrained) -> SX | None:
         return None
 
@@ -203,7 +213,6 @@ class EnergyMomentum(_Balanced):
 
     alternates: ClassVar[bool] = True
     name: ClassVar[str] = "energy-momentum"
-    order: ClassVar[tuple[int, int, int]] = (2, 2, 1)
     keeps: ClassVar[str] = "energy or power balance, position constraints, momentum maps"
     source: ClassVar[str] = "Gonzalez 1999, eqs. 21, 33; Kinon et al. 2025, eq. 44"
 
@@ -227,7 +236,6 @@ class EnergyMomentumGGL(_Balanced):
 
     stabilised: ClassVar[bool] = True
     name: ClassVar[str] = "energy-momentum-ggl"
-    order: ClassVar[tuple[int, int, int]] = (2, 2, 2)
     keeps: ClassVar[str] = "energy or power balance, position and velocity constraints, momentum maps"
     source: ClassVar[str] = "Gonzalez 1999; Gear, Gupta, Leimkuhler 1985; Kinon, Morandin, Schulze 2025, remark 12"
     exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")

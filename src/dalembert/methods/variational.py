@@ -26,123 +26,116 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import casadi as ca
+from casadi import SX
 
 from dalembert.errors import MethodError, ModelError
 from dalembert.methods.base import Method, register
-from dalembert.methods.step import SX, Solve, Step, memory, split
-from dalembert.systems import scales
+from dalembert.methods.step import Block, Step, split_solves
 from dalembert.systems.base import column, scalar
+from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.needs import Need
 from dalembert.systems.tracing import symbols
 
-RULES = ("midpoint", "trapezoidal", "left")
+Rule = str | Callable[..., object]
+NODES = {"midpoint": (0.5,), "trapezoidal": (0.0, 1.0), "left": (0.0,)}  # of quadrature, with equal weights
 
 
 class _Mechanical(Method):
     """What these methods have in common."""
 
-    order: ClassVar[tuple[int, int, int]] = (2, 2, 2)
     treats: ClassVar[tuple[str, ...]] = ("mechanical",)
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        return (2, 2, 2) if self.symmetric else (1, 1, 1)
 
     @property
     def needs(self) -> frozenset[Need]:
         return frozenset({Need.VELOCITIES, Need.MASS})
 
 
-def _lagrangian(s: Any, q: Any, v: Any, t: Any) -> Any:
-    """`T(q, v) - V(q, t)`."""
-    return s.role("kinetic", q=q, v=v) - s.expression("potential", q=q, t=t)
+@dataclass(frozen=True)
+class _Curve:
+    """The straight line from `q0` to `q1` in one step."""
 
+    s: Mechanical
+    q0: SX
+    q1: SX
+    h: SX
 
-def _discrete_lagrangian(s: Any, rule: Any, q0: Any, q1: Any, t: Any, h: Any) -> Any:
-    w = (q1 - q0) / h
-    if rule == "midpoint":
-        return h * _lagrangian(s, (q0 + q1) / 2, w, t + h / 2)
-    if rule == "trapezoidal":
-        return h / 2 * (_lagrangian(s, q0, w, t) + _lagrangian(s, q1, w, t + h))
-    if rule == "left":
-        return h * _lagrangian(s, q0, w, t)
-    return scalar("lagrangian", _traced(s, "lagrangian", rule, q0, q1, t, h))
+    def mean(self, rule: str, f: Callable[[SX, SX, SX], SX]) -> SX:
+        """The mean of a function of `(q, v, t)` on the line, by the quadrature of a rule."""
+        places = {0.0: self.q0, 0.5: (self.q0 + self.q1) / 2, 1.0: self.q1}
+        values = [f(places[c], (self.q1 - self.q0) / self.h, self.s.t + c * self.h) for c in NODES[rule]]
+        return values[0] if len(values) == 1 else (values[0] + values[1]) / 2
 
+    def traced(self, role: str, function: Callable[..., object]) -> SX:
+        """A function of the user's, of `q0`, `q1`, `h`, `t` and parameters."""
+        s, n = self.s, self.s.n
+        extra = {"q0": symbols(self.q0, (n,)), "q1": symbols(self.q1, (n,)), "h": symbols(self.h, ()), "t": symbols(s.t, ())}
+        return SX(s._trace(role, function, tuple(extra), extra))
 
-def _traced(s: Any, role: str, function: Any, q0: Any, q1: Any, t: Any, h: Any) -> Any:
-    n = s.n
-    extra = {"q0": symbols(q0, (n,)), "q1": symbols(q1, (n,)), "h": symbols(h, ()), "t": symbols(t, ())}
-    return s._trace(role, function, ("q0", "q1", "h", "t"), extra)
+    def lagrangian(self, rule: Rule) -> SX:
+        """`Ld(q0, q1)`: the step times the mean of `T - V`, or the user's."""
+        if callable(rule):
+            return SX(scalar("lagrangian", self.traced("lagrangian", rule)))
+        s = self.s
+        return self.h * self.mean(rule, lambda q, v, t: s.role("kinetic", q=q, v=v) - s.expression("potential", q=q, t=t))
 
-
-def _discrete_constraint(s: Any, rule: Any, q0: Any, q1: Any, t: Any, h: Any) -> Any:
-    """Holonomic constraints at the end of the step; nonholonomic ones by the rule, times the step."""
-    rows = [s.expression("holonomic", q=q1, t=t + h)] if s.mh else []
-    if s.mn:
-        w = (q1 - q0) / h
-        if rule == "midpoint":
-            rows.append(h * s.expression("nonholonomic", q=(q0 + q1) / 2, v=w, t=t + h / 2))
-        elif rule == "trapezoidal":
-            ends = s.expression("nonholonomic", q=q0, v=w, t=t) + s.expression("nonholonomic", q=q1, v=w, t=t + h)
-            rows.append(h / 2 * ends)
-        elif rule == "left":
-            rows.append(h * s.expression("nonholonomic", q=q0, v=w, t=t))
-        else:
-            own = column("constraint", _traced(s, "constraint", rule, q0, q1, t, h))
+    def constraint(self, rule: Rule) -> SX:
+        """Holonomic constraints at the end of the step; nonholonomic ones by the rule, times the step."""
+        s = self.s
+        rows = [s.expression("holonomic", q=self.q1, t=s.t + self.h)] if s.mh else []
+        if s.mn and callable(rule):
+            own = column("constraint", self.traced("constraint", rule))
             if own.numel() != s.mn:
                 raise ModelError(
                     f"constraint must return {s.mn} entries, one for each nonholonomic constraint, got {own.numel()}"
                 )
-            rows.append(h * own)
-    return ca.vertcat(*rows)
+            rows.append(self.h * own)
+        elif s.mn:
+            rows.append(self.h * self.mean(str(rule), lambda q, v, t: s.expression("nonholonomic", q=q, v=v, t=t)))
+        return ca.vertcat(*rows)
 
 
-def variational_step(s: Any, lagrangian: Any, constraint: Any) -> Step:
+def variational_step(s: Mechanical, lagrangian: Rule, constraint: Rule) -> Step:
     """The step of the discrete Lagrange-d'Alembert equations; unknown is the mean velocity `w` of the step."""
-    n, m, h, t = s.n, s.m, SX.sym("h"), s.t
-    q0, u = s.q, SX.sym("u", s.nu, 1)
+    n, m, h, t, q0, u = s.n, s.m, SX.sym("h"), s.t, s.q, s.u
     end = SX.sym("q1", n)
-    Ld = _discrete_lagrangian(s, lagrangian, q0, end, t, h)
-    both = ca.Function("Ld", [q0, end, t, h, s.par], [ca.densify(ca.gradient(Ld, q0)), ca.densify(ca.gradient(Ld, end))])
-    x, last, before = memory(n + m)
-    w, lam = split(x, n, m)
+    curve, own = _Curve(s, q0, end, h), [q0, end, t, h, s.par]
+    Ld = curve.lagrangian(lagrangian)
+    both = ca.Function("Ld", own, [ca.densify(ca.gradient(Ld, q0)), ca.densify(ca.gradient(Ld, end))])
+    gd = ca.Function("gd", own, [ca.densify(curve.constraint(constraint))])
+    w, lam, v1, mu = (SX.sym(name, size) for name, size in (("w", n), ("lam", m), ("v1", n), ("mu", m)))
     q1, t1 = q0 + h * w, t + h
     D1, D2 = both(q0, q1, t, h, s.par)
     middle, half = (q0 + q1) / 2, t + h / 2
     applied, damping = s.applied(middle, w, half, u), s.damping(middle, w, half)
     push = h / 2 * (applied - damping)
-    p0 = s.expression("mass") @ s.v
-    rows = [-(p0 + D1 + push)]
     G0, G1 = s.role("jacobian"), s.role("jacobian", q=q1, t=t1)
+    begin = h * (G0.T @ lam) - (s.expression("mass") @ s.v + D1 + push)
+    close = s.expression("mass", q=q1) @ v1 - D2 - push + h * (G1.T @ mu)
+    size, zero = ca.repmat(s.rate_form(h).sizes["w"], n, 1), SX(m, 1)
+    blocks = [  # the mean velocity is a little ahead of v0; in the first step it is v0 itself
+        Block("w", 0.5, w, begin, size, (0,) * n, start=s.v),
+        Block("v1", 1.0, v1, close, size, (0,) * n, hint=w),
+    ]
     if m:
-        rows[0] += h * (G0.T @ lam)
-        gd = ca.Function("gd", [q0, end, t, h, s.par], [ca.densify(_discrete_constraint(s, constraint, q0, end, t, h))])
-        rows.append(gd(q0, q1, t, h, s.par))
-    free = s.own_force() + s.applied(q0, s.v, t, u)
-    size = scales.velocity(s, free / _masses(s), h)
-    # the mean velocity is a little ahead of v0; in the first step it is v0 itself
-    start = ca.vertcat(s.v, SX(m, 1))
-    guess = 2 * last - before
-    first = Solve(x, ca.vertcat(*rows), guess, scales.constant(size, n), last, before, (0,) * n + (1,) * m, start=start)
-    y, y_last, y_before = memory(n + m, "y")
-    v1, mu = split(y, n, m)
-    rows = [s.expression("mass", q=q1) @ v1 - D2 - push]
-    if m:
-        rows[0] += h * (G1.T @ mu)
-        rows.append(G1 @ v1 + s.role("rate", q=q1, t=t1))
-    second = Solve(y, ca.vertcat(*rows), ca.vertcat(w, lam), scales.constant(size, n), y_last, y_before, (0,) * n + (1,) * m)
-    supplied = h * s.supplied_power(middle, w, half, applied, lam + mu)
+        rows = gd(q0, q1, t, h, s.par), G1 @ v1 + s.role("rate", q=q1, t=t1)
+        blocks.append(Block("lam", 0.5, lam, rows[0], zero, (1,) * m, multiplier=True))
+        blocks.append(Block("mu", 1.0, mu, rows[1], zero, (1,) * m, multiplier=True, hint=lam))
     return Step(
         t=t, h=h, u=u, par=s.par,
-        state={"q": q0, "v": s.v}, solves=(first, second), next={"q": q1, "v": v1},
-        lam=lam + mu if m else SX(0, 1), node=0.5,
-        work={"supplied": supplied, "dissipated": h * ca.dot(w, damping)},
-        input_nodes=(0.5,),
+        state={"q": q0, "v": s.v}, solves=split_solves(blocks), next={"q": q1, "v": v1},
+        lam=lam + mu, node=0.5,
+        work={
+            "supplied": h * s.supplied_power(middle, w, half, applied, lam + mu),
+            "dissipated": h * ca.dot(w, damping),
+        },
     )  # fmt: skip
-
-
-def _masses(s: Any) -> Any:
-    mass = ca.densify(ca.diag(s.expression("mass")))
-    return ca.if_else(mass > 0, mass, 1)
 
 
 @register
@@ -156,8 +149,8 @@ class Variational(_Mechanical):
     all of them.
     """
 
-    lagrangian: str | Callable[..., Any] = "trapezoidal"
-    constraint: str | Callable[..., Any] = "midpoint"
+    lagrangian: Rule = "trapezoidal"
+    constraint: Rule = "midpoint"
 
     name: ClassVar[str] = "variational"
     keeps: ClassVar[str] = "symplectic structure (free, holonomic), symmetry, both constraint levels"
@@ -165,13 +158,18 @@ class Variational(_Mechanical):
     exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")
     symplectic: ClassVar[bool] = True
 
+    @property
+    def symmetric(self) -> bool:
+        """By the rules; of functions of the user's nothing is known."""
+        return {self.lagrangian, self.constraint} <= {"midpoint", "trapezoidal"}
+
     def __post_init__(self) -> None:
         for name in ("lagrangian", "constraint"):
             value = getattr(self, name)
-            if not callable(value) and value not in RULES:
-                raise MethodError(f"{name} must be one of {', '.join(RULES)}, or a function of q0, q1 and h, not {value!r}")
+            if not callable(value) and value not in NODES:
+                raise MethodError(f"{name} must be one of {', '.join(NODES)}, or a function of q0, q1 and h, not {value!r}")
 
-    def step(self, system: Any) -> Step:
+    def step(self, system: Mechanical) -> Step:
         return variational_step(system, self.lagrangian, self.constraint)
 
 
@@ -181,11 +179,12 @@ class CortesMartinez(_Mechanical):
     """Cortes and Martinez (2001): midpoint Lagrangian and midpoint constraint (Hilden 2009, eq. 3.3)."""
 
     name: ClassVar[str] = "cortes-martinez"
-    keeps: ClassVar[str] = "nonholonomic constraints between the positions, velocities projected on all constraints; symmetry"
+    keeps: ClassVar[str] = "symplectic structure (free, holonomic), symmetry, both constraint levels"
     source: ClassVar[str] = "Cortes, Martinez 2001; Hilden 2009, sec. 3.3.1"
     exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")
+    symplectic: ClassVar[bool] = True
 
-    def step(self, system: Any) -> Step:
+    def step(self, system: Mechanical) -> Step:
         return variational_step(system, "midpoint", "midpoint")
 
 
@@ -205,49 +204,43 @@ class McLachlanPerlmutter(_Mechanical):
     exact_levels: ClassVar[tuple[str, ...]] = ("velocity",)
     index: ClassVar[int] = 2
 
+    @property
+    def symmetric(self) -> bool:
+        return self.lagrangian == "trapezoidal"
+
     def __post_init__(self) -> None:
         if self.lagrangian not in ("trapezoidal", "left"):
             raise MethodError(f"lagrangian must be 'trapezoidal' or 'left', not {self.lagrangian!r}")
 
-    def step(self, system: Any) -> Step:
-        s, h, t = system, SX.sym("h"), system.t
-        n, m, q0, v0, u = s.n, s.m, s.q, s.v, SX.sym("u", s.nu, 1)
-        x, last, before = memory(n + m)
-        a, lam = split(x, n, m)
-        v1 = v0 + h * a
-        half = q0 + h / 2 * v0
-        q1, middle, t1 = half + h / 2 * v1, t + h / 2, t + h
+    def step(self, system: Mechanical) -> Step:
+        s, h, t, n, m = system, SX.sym("h"), system.t, system.n, system.m
+        q0, v0, u, left = s.q, s.v, s.u, self.lagrangian == "left"
+        a, lam = SX.sym("a", n), SX.sym("lam", m)
+        v1, half, middle, t1 = v0 + h * a, q0 + h / 2 * v0, t + h / 2, t + h
+        q1, mean = half + h / 2 * v1, (v0 + v1) / 2
+        own = ca.gradient(s.role("kinetic") - s.expression("potential"), s.q)
+        L_q = ca.Function("L_q", [s.q, s.v, s.t, s.par], [ca.densify(own)])
+        applied = [s.applied(half, v, middle, u) for v in (v0, v1)]
+        damping = [s.damping(half, v, middle) for v in (v0, v1)]
+        force = [L_q(half, v, middle, s.par) + f - d for v, f, d in zip((v0, v1), applied, damping, strict=True)]
 
-        def force(v: Any) -> Any:
-            own = ca.gradient(s.role("kinetic") - s.expression("potential"), s.q)
-            L_q = ca.Function("L_q", [s.q, s.v, s.t, s.par], [ca.densify(own)])
-            return L_q(half, v, middle, s.par) + s.applied(half, v, middle, u) - s.damping(half, v, middle)
+        def momentum(q: SX, v: SX) -> SX:
+            before, after = (s.expression("mass", q=q + c * h * v) for c in (-0.5, 0.5))
+            return before @ v if left else (before + after) @ v / 2
 
-        def momentum(q: Any, v: Any) -> Any:
-            if s.constant_mass:
-                return s.expression("mass") @ v
-            if self.lagrangian == "left":
-                return s.expression("mass", q=q - h / 2 * v) @ v
-            return (s.expression("mass", q=q - h / 2 * v) + s.expression("mass", q=q + h / 2 * v)) @ v / 2
-
-        push = force(v1) if self.lagrangian == "left" else (force(v0) + force(v1)) / 2
         change = s.expression("mass") @ a if s.constant_mass else (momentum(q1, v1) - momentum(q0, v0)) / h
-        rows = [change - push]
+        reaction = s.role("jacobian", q=half, t=middle).T @ lam
+        row = change - (force[1] if left else (force[0] + force[1]) / 2) + reaction
+        blocks = [Block("a", 0.5, a, row, ca.repmat(s.rate_form(h).sizes["v"], n, 1), (0,) * n)]
         if m:
-            rows[0] += s.role("jacobian", q=half, t=middle).T @ lam
-            rows.append(s.role("jacobian", q=q1, t=t1) @ v1 + s.role("rate", q=q1, t=t1))
-        size = scales.acceleration(s, s.own_force() + s.applied(q0, v0, t, u), h)
-        solve = Solve(x, ca.vertcat(*rows), 2 * last - before, scales.constant(size, n), last, before, (0,) * n + (1,) * m)
-        mean = (v0 + v1) / 2
-        applied = (s.applied(half, v0, middle, u) + s.applied(half, v1, middle, u)) / 2
-        damping = (s.damping(half, v0, middle) + s.damping(half, v1, middle)) / 2
+            end = s.role("jacobian", q=q1, t=t1) @ v1 + s.role("rate", q=q1, t=t1)
+            blocks.append(Block("lam", 0.5, lam, end, SX(m, 1), (1,) * m, multiplier=True))
         return Step(
             t=t, h=h, u=u, par=s.par,
-            state={"q": q0, "v": v0}, solves=(solve,), next={"q": q1, "v": v1},
+            state={"q": q0, "v": v0}, solves=split_solves(blocks), next={"q": q1, "v": v1},
             lam=lam, node=0.5,
             work={
-                "supplied": h * s.supplied_power(half, mean, middle, applied, lam),
-                "dissipated": h * ca.dot(mean, damping),
+                "supplied": h * s.supplied_power(half, mean, middle, (applied[0] + applied[1]) / 2, lam),
+                "dissipated": h * ca.dot(mean, (damping[0] + damping[1]) / 2),
             },
-            input_nodes=(0.5,),
         )  # fmt: skip
