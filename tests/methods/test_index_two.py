@@ -25,6 +25,7 @@ def measured(number, method, counts, order):
 
 # srk-gauss-4 is at round-off for every step at which its equations have just one solution nearby
 WHOLE = [m for m in with_stages(4) if can(m, problem(28)) and m != "srk-gauss-4"]
+FEW = {7: (10, 12, 14, 16), 8: (8, 9, 10, 11)}  # steps at which high orders stand clear of round-off
 PARTS = {"spark-2": (64, 91, 128, 182), "spark-3": (32, 45, 64, 91), "spark-4": (16, 23, 32, 45)}
 
 
@@ -32,7 +33,7 @@ PARTS = {"spark-2": (64, 91, 128, 182), "spark-3": (32, 45, 64, 91), "spark-4": 
 def test_orders_at_index_two(method):
     """Hilden 2009, table 2.1, of the classical methods; the specialized ones regain their order and keep the constraint."""
     order = find(method).order[0]
-    runs = measured(28, method, COUNTS[order], order)
+    runs = measured(28, method, FEW.get(order) or COUNTS[order], order)
     kept = "velocity" in find(method).exact_levels  # the level of g in the index-2 form of mechanics
     assert (np.abs(runs[0].residual("position")).max() < 1e-13) == (kept or method == "radau-ia-1")  # which is radau-iia-1
 
@@ -48,7 +49,7 @@ def test_the_table_of_orders():
     """Hilden 2009, table 2.1: what the methods say of themselves."""
     table = {"radau-ia": lambda s: s, "radau-iia": lambda s: 2 * s - 1, "lobatto-iiia": lambda s: 2 * s - 2}
     table |= {"gauss": lambda s: s + s % 2, "lobatto-iiic": lambda s: 2 * s - 2, "spark": lambda s: 2 * s - 2}
-    table |= {"srk-gauss": lambda s: 2 * s, "srk-radau-ia": lambda s: 2 * s - 1}
+    table |= {"murua": lambda s: 2 * s, "srk-gauss": lambda s: 2 * s, "srk-radau-ia": lambda s: 2 * s - 1}
     for method in with_stages(4):
         family, _, s = method.rpartition("-")
         if can(method, problem(23)):
@@ -83,9 +84,9 @@ def test_solutions_of_index_two_systems(tmp_path):
     np.testing.assert_array_equal(again.y, a.y)
     np.testing.assert_array_equal(again.z, a.z)
     assert "hidden constraints" in str(again)
-    assert again.at(0.512).q[0] == pytest.approx(np.exp(0.512), rel=1e-5)
+    assert again.at(0.512).y[0] == pytest.approx(np.exp(0.512), rel=1e-5)
     plt.close(a.plot(tmp_path / "dae.png"))
-    assert a.to_xarray()["q"].shape == (21, 2)
+    assert a.to_xarray()["y"].shape == (21, 2)
 
 
 def test_bad_input():
@@ -102,9 +103,9 @@ def test_bad_input():
         da.simulate(problem(28), "radau-iia-3", y=[1, 1.5], z=[1.0], t_end=1, step=0.1)
     with pytest.raises(da.MethodError, match="rattle cannot treat a dae system; use"):
         da.simulate(problem(28), "rattle", t_end=1, step=0.1)
-    with pytest.raises(da.MethodError, match="spark needs parts"):
+    with pytest.raises(da.MethodError, match="it needs parts"):
         da.simulate(problem(28), "spark-2", t_end=1, step=0.1)
-    with pytest.raises(da.InconsistentState, match="an IndexTwoDAE"):
+    with pytest.raises(da.InconsistentState, match="y is no initial value of"):
         da.simulate(da.catalog.simple_pendulum(), "rattle", y=[1, 0], t_end=1, step=0.1)
     with pytest.raises(da.MethodError, match="formulation must be"):
         da.catalog.simple_pendulum().to_dae("index9")
@@ -219,5 +220,5 @@ def test_indices_are_checked():
         da.IndexOneDAE(1, f=lambda y, z: [z[0]], g=lambda y, z: [z[0], y[0]])
     with pytest.raises(da.MethodError, match=r"gauss cannot treat a system of index 3; use .*radau-iia"):
         da.simulate(da.catalog.simple_pendulum().to_dae("index3"), "gauss-2", y=[1, 0, 0, 0], t_end=1, step=0.1)
-    with pytest.raises(da.MethodError, match="cannot treat a system of index 1"):
+    with pytest.raises(da.MethodError, match="it needs parts"):
         da.simulate(van_der_pol(), "spark-2", t_end=1, step=0.1)

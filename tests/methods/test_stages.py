@@ -54,7 +54,7 @@ def run(name, method, count, t_end):
     system = make()
     start = consistent_start(system, **values)
     sol = da.simulate(system, method, **start, t_end=t_end, step=t_end / count, save_every=count // 4, **options)
-    return [part[-4:] for part in (sol.q, sol._second, sol.lam)]
+    return [part[-4:] for part in (*sol.parts.values(), sol.lam)]
 
 
 def orders(method):

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert import catalog
-from dalembert.analysis.measures import growth, reversibility, trend
+from dalembert.analysis.measures import Trend, growth, reversibility, trend
 from dalembert.analysis.reduction import ode
 from dalembert.analysis.sections import poincare
 from dalembert.catalog.symbols import Array
@@ -179,15 +179,23 @@ def contact(r: Result, quick: bool) -> None:
             flat.append(s[2] / s[0])
         r.below(f"{method}: thickness of the orbits over their size (circles lie in a plane)", max(flat), 1e-9, "circles")
     q, v = catalog.contact_start(TEN[6:9])
-    loose = poincare(catalog.contact_oscillator(), 40, count, method="spark-2", step=STEP, q=q, v=v, tolerance=0.1)
-    lines = [trend(loose.t[k], loose.energy[k]) for k in range(3)]
-    drifting = sum(x.drifts for x in lines)
-    r.true("spark-2 with a tolerance of 0.1: of orbits 7, 8, 9 drift", drifting == 3, str(drifting), "3", "3")
+    # with explicit accelerations the multipliers are the only unknowns, and linear: one update solves any step exactly
+    drifting = sum(_loose(np.concatenate(start), count, 0.7).drifts for start in zip(q, v, strict=True))
+    r.true("spark-2 as a DAE, with a tolerance of 0.7: of orbits 7, 8, 9 drift", drifting == 3, str(drifting), "3", "3")
     r.disagree(
         "The open question of the source, whether its equations were solved accurately enough, is answered: they were not. "
-        "Solved to round-off no orbit drifts; with Newton's iteration stopped at a relative change of 0.1 orbits 7, 8 and 9 do, "
-        "as in fig. 4.12."
+        "Solved to round-off no orbit drifts; on the index-2 form in (q, v), with Newton's iteration stopped at a relative change of "
+        "0.7, orbits 7, 8 and 9 do, as in fig. 4.12."
     )
+
+
+def _loose(y: Array, count: int, tolerance: float) -> Trend:
+    """The trend of the energy every 40 steps of spark-2 on the index-2 form, with a loose tolerance."""
+    system = catalog.contact_oscillator()
+    dae = system.to_dae("index2")
+    sol = simulate(dae, "spark-2", y=y, t_end=40 * count * STEP, step=STEP, save_every=40, tolerance=tolerance)
+    energy = system.numeric("energy", system.pack(), q=sol.y[:, :3], v=sol.y[:, 3:])[:, 0]
+    return trend(sol.t[1:], energy[1:])
 
 
 @experiment("nh-4.13..17", "The perturbed contact oscillator", "Hilden 2009, figs. 4.13 to 4.17")

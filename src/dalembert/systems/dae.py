@@ -168,7 +168,7 @@ class IndexTwoDAE(System):
         rhs, g = self.expression("rhs"), self.expression("g")
         sizes = {
             "y": scales.typical(rhs) + scales.POSITIONS * scales.typical(self.y) / ca.fabs(h),
-            "w": scales.typical(self.z),
+            "w": self._algebraic_size(),
         }
         first = self.index == 1
         form = Form(
@@ -178,6 +178,13 @@ class IndexTwoDAE(System):
             sizes=sizes,
         )  # fmt: skip
         return replace(form, w=self.z, relation=g) if first else replace(form, lam=self.z, levels={"velocity": g})
+
+    def _algebraic_size(self) -> SX:
+        """The size of `z`: its own, or that which the terms of the equation that defines it give it, where it is zero."""
+        *before, hidden = self.levels()
+        level, moved = (before[-1], self.expression("rhs")) if before else (hidden, self.y)
+        slope, own = (ca.jacobian(e, x).nz[:] for e, x in ((level, self.y), (hidden, self.z)))
+        return scales.typical(self.z) + scales.typical(slope) * scales.typical(moved) / (scales.typical(own) + 1e-300)
 
     def rate_form(self, h: SX) -> Form:
         return self.form(h)
