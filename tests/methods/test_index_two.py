@@ -23,9 +23,11 @@ def measured(number, method, counts, order):
     return runs
 
 
-# srk-gauss-4 is at round-off for every step at which its equations have just one solution nearby
-WHOLE = [m for m in with_stages(4) if can(m, problem(28)) and m != "srk-gauss-4"]
-FEW = {7: (10, 12, 14, 16), 8: (8, 9, 10, 11)}  # steps at which high orders stand clear of round-off
+# srk-gauss-4 is at round-off for every step at which its equations have just one solution nearby, and srk-radau-ia-4 before
+# its error falls with the order: 6.4 at an error of 1e-12
+LEFT_OUT = ("srk-gauss-4", "srk-radau-ia-4")
+WHOLE = [m for m in with_stages(4) if can(m, problem(28)) and m not in LEFT_OUT]
+FEW = {8: (8, 9, 10, 11)}  # steps at which high orders stand clear of round-off
 PARTS = {"spark-2": (64, 91, 128, 182), "spark-3": (32, 45, 64, 91), "spark-4": (16, 23, 32, 45)}
 
 
@@ -38,7 +40,7 @@ def test_orders_at_index_two(method):
     assert (np.abs(runs[0].residual("position")).max() < 1e-13) == (kept or method == "radau-ia-1")  # which is radau-iia-1
 
 
-@pytest.mark.parametrize("method", [m for m in with_stages(4) if can(m, problem(23)) and m not in (*WHOLE, "srk-gauss-4")])
+@pytest.mark.parametrize("method", [m for m in with_stages(4) if can(m, problem(23)) and m not in (*WHOLE, *LEFT_OUT)])
 def test_orders_of_methods_that_need_parts(method):
     order = find(method).order[0]
     runs = measured(23, method, PARTS[method], order)
