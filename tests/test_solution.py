@@ -87,7 +87,7 @@ def test_dense_output_itself_is_of_fourth_order():
         t = np.arange(0, 2 + h / 2, h)
         q, v = np.cos(t)[:, None], -np.sin(t)[:, None]
         k = len(t) - 1
-        exact = Solution.of(
+        exact = Solution.of(system)(
             system,
             da.methods.Midpoint(),
             system.pack(),

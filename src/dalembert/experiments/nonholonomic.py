@@ -184,8 +184,8 @@ def contact(r: Result, quick: bool) -> None:
     r.true("spark-2 as a DAE, with a tolerance of 0.7: of orbits 7, 8, 9 drift", drifting == 3, str(drifting), "3", "3")
     r.disagree(
         "The open question of the source, whether its equations were solved accurately enough, is answered: they were not. "
-        "Solved to round-off no orbit drifts; on the index-2 form in (q, v), with Newton's iteration stopped at a relative change "
-        "of 0.7, orbits 7, 8 and 9 do, as in fig. 4.12."
+        "Solved to round-off no orbit drifts; on the index-2 form in (q, v), with Newton's iteration stopped at a change "
+        "of 0.7 (relative), orbits 7, 8 and 9 do, as in fig. 4.12."
     )
 
 

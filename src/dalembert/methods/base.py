@@ -76,7 +76,7 @@ class Method:
         if found:
             raise MethodError(f"{self.name} cannot treat {found[0]}; {proposal(system)}")
 
-    def step(self, system: Any) -> Step:
+    def step(self, system: Any) -> Step:  # noqa: ANN401 - each method narrows it to the systems that it treats
         """The step of this method on a system, as expressions."""
         raise TypeError(f"{type(self).__name__} does not define step()")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from casadi import SX
@@ -22,6 +22,7 @@ from dalembert.methods import residual, scheme
 from dalembert.methods.base import KINDS, Method, register
 from dalembert.methods.scheme import Scheme
 from dalembert.methods.step import Step
+from dalembert.systems.base import System
 from dalembert.systems.needs import Need
 
 
@@ -35,11 +36,11 @@ class RungeKutta(Method):
         """The method as data."""
         raise TypeError(f"{type(self).__name__} has no scheme")
 
-    def scheme_on(self, system: Any) -> Scheme:
+    def scheme_on(self, system: System) -> Scheme:
         """The scheme on a system: the same for all but SPARK methods, which have a tableau for each part of it."""
         return self.scheme
 
-    def step(self, system: Any) -> Step:
+    def step(self, system: System) -> Step:
         own, h = self.scheme_on(system), SX.sym("h")
         # explicit methods keep nothing: they act on velocities, and need no momenta
         return residual.step(system.form(h) if own.implicit else system.rate_form(h), own, h)
@@ -320,7 +321,7 @@ class Spark(Staged):
     def scheme(self) -> Scheme:
         return scheme.mixed_pair(int(self.stages))
 
-    def scheme_on(self, system: Any) -> Scheme:
+    def scheme_on(self, system: System) -> Scheme:
         parts = system.decomposition
         return self.scheme if parts is None else scheme.spark(int(self.stages), parts)
 

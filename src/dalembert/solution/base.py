@@ -77,10 +77,9 @@ class Solution(ABC):
         self.inputs: Inputs | None = None  # the inputs as a function of time, where they are still at hand
 
     @staticmethod
-    def of(system: System, *values: Any, **more: Any) -> Solution:
-        """A solution of the class that belongs to the kind of the system."""
-        cls = next(c for c in Solution._classes if isinstance(system, c.of_systems))
-        return cls(system, *values, **more)
+    def of(system: System) -> type[Solution]:
+        """The class of the solutions of a system."""
+        return next(c for c in Solution._classes if isinstance(system, c.of_systems))
 
     @staticmethod
     def of_run(case: Case, run: Run, start: Array, layout: Layout) -> Solution:
@@ -88,7 +87,7 @@ class Solution(ABC):
         grid, n, system = run.grid, run.rows, case.system
         states = np.vstack([start, run.records.state[:n]])
         t = np.concatenate([[grid.t0], run.times()])
-        self = Solution.of(
+        self = Solution.of(system)(
             system, case.method, case.par, t, {name: states[:, layout.fields[name]] for name in system.state},
             lam=run.records.lam[:n], t_lam=run.nodes(layout.step.node), work=run.records.work[:n],
             u=case.inputs(t) if system.nu else np.zeros((len(t), 0)), step=grid.h,

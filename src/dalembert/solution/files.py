@@ -24,7 +24,7 @@ FORMS = {  # of files that are written: what each is called, and how its name en
 }
 
 
-def target(path: Any, what: str = "a file", suffixes: Sequence[str] = ()) -> Path:
+def target(path: object, what: str = "a file", suffixes: Sequence[str] = ()) -> Path:
     """A path that a file can be written to, checked before any work is done."""
     if not isinstance(path, (str, Path)) or not str(path):
         raise MethodError(f"a file name is expected, not {path!r}")
@@ -68,7 +68,7 @@ def writing(path: Path) -> Iterator[Path]:
             temporary.unlink()
 
 
-def write(solution: Solution, path: str | Path, extra: Any = None) -> Path:
+def write(solution: Solution, path: str | Path, extra: object = None) -> Path:
     """A NetCDF file with the trajectory, the system's functions, the events, and anything else that can stand in JSON."""
     path = target(path, *FORMS["output"])
     data = solution.to_xarray()
@@ -113,7 +113,7 @@ def read(path: str | Path) -> tuple[Solution, dict[str, Any]]:
     lam = data["lam"].values if "lam" in data else np.zeros((intervals, 0))
     u = data["u"].values if "u" in data else np.zeros((intervals + 1, 0))
     work = np.stack([data["supplied"].values, data["dissipated"].values], axis=1)
-    solution = Solution.of(
+    solution = Solution.of(system)(
         system, method, np.array(meta["parameters"]), data["time"].values, {name: data[name].values for name in system.state},
         lam=lam, t_lam=data["time_lam"].values, work=work, u=u, step=float(data.attrs["step"]), stats=meta["stats"],
     )  # fmt: skip

@@ -102,6 +102,11 @@ class System(ABC):
         return bool(self.energy_role)
 
     @property
+    def decomposition(self) -> int | None:
+        """The number of parts into which the right-hand side is split; None where it is not a matter of the model."""
+        return None
+
+    @property
     def m(self) -> int:
         """Number of constraints."""
         return 0

@@ -49,7 +49,6 @@ class Constrained(System):
 
     variables: ClassVar[tuple[str, ...]] = ("q", "v", "p")
     momenta: ClassVar[str]
-    decomposition: ClassVar[None] = None  # positions and momenta are the parts of a SPARK method
     given: ClassVar[frozenset[str]] = frozenset(
         ["mass", "potential", "hamiltonian", "holonomic", "nonholonomic", "dissipation", "force", "inputs", "kinematics",
          "invariants", "points"]
