@@ -32,7 +32,6 @@ class _Stages:
     def __init__(self, form: Form, scheme: Scheme, h: SX) -> None:
         self.form, self.scheme, self.h = form, scheme, h
         self.k, self.places = scheme.stages, len(scheme.c)
-
         self.end = self.places - 1
         self.times = [form.t + float(c) * h for c in scheme.c]
         self.closed = bool(form.closing.numel())
@@ -42,7 +41,7 @@ class _Stages:
         self.several = {b for b in form.y if len({id(scheme.table(m)) for m in form.acting(b)}) > 1}
         self.unknowns: dict[Node, SX] = {}
         self.rates: dict[Node, SX] = {}
-        self._made: dict[int, tuple[ca.Function, list[str]]] = {}
+        self._made: dict[int, tuple[SX, ca.Function, list[str]]] = {}
         self._multipliers()
         self._auxiliary()
         self.known = self._explicit()
@@ -52,6 +51,7 @@ class _Stages:
                     self.unknowns[b, i] = SX.sym(f"{b}{i}", y.numel())
 
     def _multipliers(self) -> None:
+        """`lam` and `mu` at the stages, of the unknown multipliers and of the one carried along."""
         form, scheme = self.form, self.scheme
         m, self.carried = form.lam.numel(), SX.sym("carried", 0)
         mix = np.eye(self.k) if scheme.multipliers is None else scheme.multipliers
@@ -85,6 +85,7 @@ class _Stages:
             self.w[self.end] = self.w[same]
 
     def _is_end(self, i: int) -> bool:
+        """Whether a place is the end of the step for every part."""
         tables = [self.scheme.weights(m) for m in range(len(self.scheme.tables))]
         return bool(self.scheme.c[i] == 1.0) and all(np.abs(W[i] - W[-1]).max() < 1e-14 for W in tables)
 
@@ -94,8 +95,9 @@ class _Stages:
             form = self.form
             arguments = [*form.y.values(), form.w, form.lam, form.mu, form.t, form.u, form.par]
             needs = [b for b, symbol in form.y.items() if ca.depends_on(e, symbol)]
-            self._made[id(e)] = ca.Function("f", arguments, [ca.densify(e)]), needs
-        return self._made[id(e)]
+            # the expression is kept with it, so that no other one can have its identity
+            self._made[id(e)] = e, ca.Function("f", arguments, [ca.densify(e)]), needs
+        return self._made[id(e)][1:]
 
     def at(self, e: SX, i: int) -> SX:
         """An expression of the form at a place."""
