@@ -41,6 +41,7 @@ class _Stages:
         self.several = {b for b in form.y if len({id(scheme.table(m)) for m in form.acting(b)}) > 1}
         self.unknowns: dict[Node, SX] = {}
         self.rates: dict[Node, SX] = {}
+        self._values: dict[tuple[str, bytes], SX] = {}
         self._made: dict[int, tuple[SX, ca.Function, list[str]]] = {}
         self._multipliers()
         self._auxiliary()
@@ -126,7 +127,11 @@ class _Stages:
         y0 = self.form.begin[block]
         if block not in self.several:
             weights = self.weights(block, i)
-            return y0 + self.h * combined(weights, [self.rate(block, j) if a else y0 for j, a in enumerate(weights)], y0.numel())
+            key = block, weights.tobytes()  # places with the same weights have the same value
+            if key not in self._values:
+                rates = [self.rate(block, j) if a else y0 for j, a in enumerate(weights)]
+                self._values[key] = y0 + combined(weights, rates, y0.numel(), self.h)
+            return self._values[key]
         if i < self.k:
             return y0 + self.h * self.unknowns[block, i]
         return y0 + self.h * self.moved(block, i)

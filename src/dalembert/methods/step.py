@@ -66,9 +66,16 @@ class Step:
     rates: tuple[Array, SX, SX] | None = None  # nodes, q' and y' at the stages (columns), where they are of collocation
 
 
-def combined(weights: Iterable[float], values: Sequence[SX], n: int) -> SX:
-    """A linear combination of columns of length `n`; terms of weight zero are left out."""
-    return sum((float(w) * x for w, x in zip(weights, values, strict=True) if w), SX(n, 1))
+def combined(weights: Iterable[float], values: Sequence[SX], n: int, factor: SX | None = None) -> SX:
+    """A linear combination of columns of length `n`, times a factor; equal columns are taken together, zero weights left out."""
+    terms: list[tuple[float, SX]] = []
+    for w, x in zip(weights, values, strict=True):
+        same = next((i for i, (_, other) in enumerate(terms) if w and ca.is_equal(x, other)), None)
+        if same is not None:
+            terms[same] = (terms[same][0] + float(w), x)
+        elif w:
+            terms.append((float(w), x))
+    return sum((x if w == 1 and factor is None else (w if factor is None else w * factor) * x for w, x in terms), SX(n, 1))
 
 
 @dataclass(frozen=True)
