@@ -33,6 +33,7 @@ SX = ca.SX
 Order = list[tuple[int, int]]  # the pivots of an elimination: rows and columns
 HUGE = 1e300  # what is larger counts as infinite
 ROUNDING = 1e-7  # a residual of 1e-8 times this, 4.5 eps, of what rounding can do is round-off
+LARGE = 2000  # operations of a residual up to which its terms are followed one by one
 WEIGH_EVERY = 64  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
 
 
@@ -160,7 +161,8 @@ def _acceptance(k: int, solve: Solve, inputs: list[SX], scale: SX, seen: list[in
     """The residual of a solve, each row relative to the size of its terms; never small where anything is not finite.
 
     Where terms cancel before a nonlinear function sees them, or an unknown is smaller than the size at which its round-off
-    begins, the row is not defined better than rounding leaves it.
+    begins, the row is not defined better than rounding leaves it. Of a large system the terms are those of its linearisation in
+    the unknowns and the sizes of its rows: to follow all its operations would take longer than all other preparations.
     """
     x = solve.unknowns
     own, rows = ca.fabs(x), SX(0.0)
@@ -169,7 +171,10 @@ def _acceptance(k: int, solve: Solve, inputs: list[SX], scale: SX, seen: list[in
     else:
         own[seen] += scale
     residual = ca.Function("residual", [*inputs, x], [ca.densify(solve.residual)])
-    size, rounding = sizes(residual, [*inputs, x], [*(None for _ in inputs), own])
+    if residual.n_instructions() <= LARGE:
+        size, rounding = sizes(residual, [*inputs, x], [*(None for _ in inputs), own])
+    else:
+        size, rounding = ca.fabs(ca.jacobian(solve.residual, x)) @ own + rows, SX(0.0)
     size = size + ROUNDING * (rounding + rows) + TINY
     ratio = ca.if_else(size < HUGE, solve.residual / size, HUGE)
     return ca.Function(f"accept{k}", [*inputs, x, scale], _shared([ca.norm_2(ratio)]))
