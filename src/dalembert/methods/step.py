@@ -75,7 +75,11 @@ def combined(weights: Iterable[float], values: Sequence[SX], n: int, factor: SX 
             terms[same] = (terms[same][0] + float(w), x)
         elif w:
             terms.append((float(w), x))
-    return sum((x if w == 1 and factor is None else (w if factor is None else w * factor) * x for w, x in terms), SX(n, 1))
+    if factor is None:
+        return sum((x if w == 1 else w * x for w, x in terms), SX(n, 1))
+    if all(np.frexp(abs(w))[0] == 0.5 for w, _ in terms):  # powers of two: the product with the factor is exact
+        return sum(((w * factor) * x for w, x in terms), SX(n, 1))
+    return factor * sum((w * x for w, x in terms), SX(n, 1))
 
 
 @dataclass(frozen=True)
