@@ -20,42 +20,100 @@ if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
 
 SX = ca.SX
+LONG = 1 << 30  # farther than any entry
+
+
+class _Pattern:
+    """Where a matrix has entries while it is eliminated, and through how many pivots each came about: one is as small as `h`.
+
+    Row `k` is the one that the unknown `k` is eliminated with.
+    """
+
+    def __init__(self, sparsity: ca.Sparsity) -> None:
+        n = sparsity.size1()
+        self.rows: list[dict[int, int]] = [{} for _ in range(n)]
+        self.cols: list[set[int]] = [set() for _ in range(n)]
+        self.row_of = list(range(n))
+        for i, j in zip(*sparsity.get_triplet(), strict=True):
+            self.rows[i][j] = 0
+            self.cols[j].add(i)
+
+    def cost(self, k: int) -> int:
+        """What the pivot would fill in, at most (Markowitz 1957)."""
+        return (len(self.rows[k]) - 1) * (len(self.cols[k]) - 1)
+
+    def eliminate(self, k: int) -> set[int]:
+        """Eliminate an unknown with its row, and say whose rows and columns that changes."""
+        right, down = [(j, d) for j, d in self.rows[k].items() if j != k], self.cols[k] - {k}
+        for i in down:
+            row = self.rows[i]
+            through = row.pop(k) + 1
+            for j, d in right:
+                if row.get(j, LONG) > through + d:
+                    row[j] = through + d
+        for j, _ in right:
+            self.cols[j].discard(k)
+            self.cols[j] |= down
+        return {j for j, _ in right} | down
+
+    def match(self, unknowns: list[int]) -> None:
+        """Exchange rows among these unknowns, where needed, such that the pivots are the largest by structure (Duff 1981)."""
+        own = set(unknowns)
+        inside = {i: {j: d for j, d in self.rows[i].items() if j in own} for i in unknowns}
+        if all(row.get(i, LONG) <= min(row.values(), default=0) for i, row in inside.items()):
+            return
+        # among equals the nearest to the diagonal: rows of one stage stay with its unknowns
+        n = len(self.rows) * len(unknowns)
+        found = _matching([(i, j, d + (1 + abs(i - j)) / n) for i, row in inside.items() for j, d in row.items()], unknowns)
+        if found is None:
+            return
+        rows = {k: (self.rows[i], self.row_of[i]) for i, k in found.items()}
+        for k, (row, of) in rows.items():
+            self.rows[k], self.row_of[k] = row, of
+        for column in self.cols:
+            moved = {found.get(i, i) for i in column}
+            column.clear()
+            column |= moved
+
+
+def _matching(entries: list[tuple[int, int, float]], unknowns: list[int]) -> dict[int, int] | None:
+    """The column of each row, all different, with the least sum of weights; None where there is no such choice."""
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    place, n = {k: i for i, k in enumerate(unknowns)}, len(unknowns)
+    at = [place[i] for i, _, _ in entries], [place[j] for _, j, _ in entries]
+    try:
+        rows, columns = min_weight_full_bipartite_matching(csr_matrix(([w for _, _, w in entries], at), shape=(n, n)))
+    except ValueError:  # structurally singular
+        return None
+    return {unknowns[i]: unknowns[j] for i, j in zip(rows, columns, strict=True)}
 
 
 def structural_order(sparsity: ca.Sparsity, levels: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Diagonal pivots: lowest level first, then the smallest Markowitz count at that moment."""
-    n = sparsity.size1()
-    rows: list[set[int]] = [set() for _ in range(n)]
-    cols: list[set[int]] = [set() for _ in range(n)]
-    for i, j in zip(*sparsity.get_triplet(), strict=True):
-        rows[i].add(j)
-        cols[j].add(i)
+    """Pivots on the diagonal: lowest level first, then the smallest Markowitz count at that moment.
 
-    def cost(k: int) -> int:
-        return (len(rows[k]) - 1) * (len(cols[k]) - 1)
-
-    heap = [(levels[k], cost(k), k) for k in range(n)]
-    heapq.heapify(heap)
-    done = [False] * n
-    order = []
-    while heap:
-        level, value, k = heapq.heappop(heap)
-        if done[k]:
-            continue
-        if value != cost(k):
-            heapq.heappush(heap, (level, cost(k), k))
-            continue
-        done[k] = True
-        order.append((k, k))
-        right, down = rows[k] - {k}, cols[k] - {k}
-        for i in down:
-            rows[i].discard(k)
-            rows[i] |= right
-        for j in right:
-            cols[j].discard(k)
-            cols[j] |= down
-        for i in right | down:
-            heapq.heappush(heap, (levels[i], cost(i), i))
+    Where the diagonal has structural zeros when a level is reached, or entries of a higher order in `h` than others, rows of
+    that level are exchanged: the pivots do not depend on the order in which equations were written down.
+    """
+    pattern, order = _Pattern(sparsity), []
+    for level in sorted(set(levels)):
+        own = [k for k, at in enumerate(levels) if at == level]
+        pattern.match(own)
+        heap = [(pattern.cost(k), k) for k in own]
+        heapq.heapify(heap)
+        left = set(own)
+        while left:
+            value, k = heapq.heappop(heap)
+            if k not in left:
+                continue
+            if value != pattern.cost(k):
+                heapq.heappush(heap, (pattern.cost(k), k))
+                continue
+            left.discard(k)
+            order.append((pattern.row_of[k], k))
+            for i in pattern.eliminate(k) & left:
+                heapq.heappush(heap, (pattern.cost(i), i))
     return order
 
 
