@@ -11,7 +11,7 @@ from dalembert.engine.machine import Memory, Records
 from dalembert.engine.newton import Rule
 from dalembert.engine.program import Program
 from dalembert.methods.base import REGISTER
-from dalembert.methods.step import Solve, Step, memory
+from dalembert.methods.step import Solve, Step
 
 WAYS = [False, pytest.param(True, marks=pytest.mark.skipif(compiler.find() is None, reason="no C compiler"))]
 
@@ -66,7 +66,7 @@ def test_masses_of_all_sizes_with_shake():
 def scalar_step(residual):
     """A step of one unknown, whose next state it is."""
     s, t, h = ca.SX.sym("s"), ca.SX.sym("t"), ca.SX.sym("h")
-    x, last, before = memory(1)
+    x, last, before = (ca.SX.sym(name) for name in ("x", "last", "before"))
     solve = Solve(x, residual(x, s), s, ca.SX(1.0), last, before, (0,))
     none = {"supplied": ca.SX(0.0), "dissipated": ca.SX(0.0)}
     return Step(t, h, ca.SX(0, 1), ca.SX(0, 1), {"q": s}, (solve,), {"q": x}, ca.SX(0, 1), 1.0, none)

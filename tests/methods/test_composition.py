@@ -40,6 +40,18 @@ def test_orders(base, order, scheme, make):
     assert_order(errors, 0.4 / counts, order, 1e-13)
 
 
+@pytest.mark.parametrize(("base", "order"), [("gauss-1", 4), ("gauss-3", 6), ("midpoint", 6)])
+def test_velocities_that_alternate_keep_their_order(base, order):
+    """`R(inf) = -1`: the velocity constraint is off by an amount that only changes its sign, and positions feel its square."""
+    system, method, t_end = da.catalog.double_pendulum(), da.compose(base, order=order), 0.25
+    assert method.alternates
+    ref = da.simulate(system, "murua-6", t_end=t_end, step=t_end / 50, compile=False)
+    counts = np.array([6, 9, 12, 18])
+    runs = [da.simulate(system, method, t_end=t_end, step=t_end / k, compile=False) for k in counts]
+    assert_order([np.abs(r.q[-1] - ref.q[-1]).max() for r in runs], t_end / counts, method.order[0], 1e-13)
+    assert_order([np.abs(r.v[-1] - ref.v[-1]).max() for r in runs], t_end / counts, method.order[1], 1e-13)
+
+
 def test_energy_momentum_stays_exact():
     system = da.catalog.four_particles()
     sol = da.simulate(system, da.compose("energy-momentum", order=4), t_end=2.0, step=0.02)

@@ -111,7 +111,7 @@ def test_exact_levels(name, method):
 def test_alternates(method):
     """`G v` jumps to and fro from step to step, or it does not."""
     system = da.catalog.double_pendulum()
-    sol = da.simulate(system, method, **start("double pendulum", system), t_end=0.2, step=0.001)
+    sol = da.simulate(system, method, **start("double pendulum", system), t_end=0.2, step=0.01)
     drift = sol.residual("velocity")
     one, two = (np.abs(drift[k:] - drift[:-k]).max() for k in (1, 2))
     assert find(method).alternates == (one > 1e-10 and two < 0.5 * one)

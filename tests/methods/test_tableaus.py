@@ -1,12 +1,15 @@
 """Tableaus: their order conditions and properties, and the printed ones."""
 
+import mpmath as mp
 import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.methods.tableaus import FAMILIES, Tableau, murua, tableau
+from dalembert.methods.base import REGISTER
+from dalembert.methods.runge_kutta import Staged
+from dalembert.methods.tableaus import FAMILIES, Tableau, lagrange, murua_nodes, tableau
 
-CASES = [(f, s) for f, low in FAMILIES.items() for s in range(low, 7)]
+CASES = [(f, s) for f, (low, _) in FAMILIES.items() for s in range(low, 7)]
 ORDER = {
     "gauss": lambda s: 2 * s,
     "radau-ia": lambda s: 2 * s - 1,
@@ -75,17 +78,99 @@ def test_printed_tables():
 def test_murua_as_printed():
     """Symank 2025, sec. 6.3.2: all three tables are right."""
     r3, r5, r15 = np.sqrt(3), np.sqrt(5), np.sqrt(15)
-    np.testing.assert_allclose(murua(1).bar, [[1.0]])
-    np.testing.assert_allclose(murua(1).gamma, [-1, 2], atol=1e-14)
-    np.testing.assert_allclose(murua(2).bar, [[1 / 4 + r3 / 8, 1 / 4 - r3 / 8], [1 / 2, 1 / 2]], atol=1e-15)
-    np.testing.assert_allclose(murua(2).gamma, [1, -3 / r3, 3 / r3], atol=1e-14)
     rows = [
         [(25 - r5 + 6 * r15) / 180, (10 - 4 * r5) / 45, (25 - r5 - 6 * r15) / 180],
         [(25 + r5 + 6 * r15) / 180, (10 + 4 * r5) / 45, (25 + r5 - 6 * r15) / 180],
         [5 / 18, 4 / 9, 5 / 18],
     ]
-    np.testing.assert_allclose(murua(3).bar, rows, atol=1e-15)
-    np.testing.assert_allclose(murua(3).gamma, [-1, 5 / 3, -4 / 3, 5 / 3], atol=1e-14)
+    printed = {
+        1: ([[1.0]], [-1, 2]),
+        2: ([[1 / 4 + r3 / 8, 1 / 4 - r3 / 8], [1 / 2, 1 / 2]], [1, -3 / r3, 3 / r3]),
+        3: (rows, [-1, 5 / 3, -4 / 3, 5 / 3]),
+    }
+    for s, (bar, gamma) in printed.items():
+        nodes, rows = murua_nodes(s)
+        assert nodes[-1] == 1.0
+        np.testing.assert_allclose(rows, bar, rtol=0, atol=1e-15)
+        at_end = lagrange(np.append(0.0, tableau("gauss", s).c), np.array([1.0]))[0]  # the source's gamma
+        np.testing.assert_allclose(at_end, gamma, rtol=0, atol=1e-14)
+
+
+def by_conditions(family, s):
+    """A tableau from the conditions that define it (Hairer and Wanner II, sec. IV.5), in eighty digits of mpmath."""
+    mp.mp.dps = 80
+    x = mp.mpf
+
+    def legendre(n):
+        return [(-1) ** (n + k) * mp.binomial(n, k) * mp.binomial(n + k, k) for k in range(n, -1, -1)]
+
+    def roots(p):
+        return sorted(mp.re(z) for z in mp.polyroots(p, maxsteps=400, extraprec=800)) if len(p) > 1 else []
+
+    def difference(sign):
+        return [a + sign * b for a, b in zip(legendre(s), [x(0), *legendre(s - 1)], strict=True)]
+
+    if family == "gauss":
+        c = roots(legendre(s))
+    elif family.startswith("lobatto"):
+        p = legendre(s - 1)
+        c = [x(0), *roots([a * (s - 1 - k) for k, a in enumerate(p[:-1])]), x(1)]
+    else:
+        c = roots(difference(-1 if family == "radau-iia" else 1))
+        c[-1 if family == "radau-iia" else 0] = x(1 if family == "radau-iia" else 0)
+    powers = mp.matrix(s, s)
+    for k in range(s):
+        for j in range(s):
+            powers[k, j] = c[j] ** k
+    b = mp.lu_solve(powers, mp.matrix([x(1) / (k + 1) for k in range(s)]))
+    A = mp.matrix(s, s)
+    if family in ("gauss", "radau-iia", "lobatto-iiia"):  # C(s)
+        for i in range(s):
+            row = mp.lu_solve(powers, mp.matrix([c[i] ** (k + 1) / (k + 1) for k in range(s)]))
+            A[i, :] = row.T
+    elif family in ("radau-ia", "lobatto-iiib"):  # D(s)
+        for j in range(s):
+            column = mp.lu_solve(powers, mp.matrix([b[j] * (1 - c[j] ** (k + 1)) / (k + 1) for k in range(s)]))
+            for i in range(s):
+                A[i, j] = column[i] / b[i]
+    elif family in ("lobatto-iiic", "lobatto-iiic*"):  # C(s - 1), and one column
+        given, free = (0, range(1, s)) if family == "lobatto-iiic" else (s - 1, range(s - 1))
+        part = mp.matrix(s - 1, s - 1)
+        for k in range(s - 1):
+            for n, j in enumerate(free):
+                part[k, n] = powers[k, j]
+        for i in range(s):
+            A[i, given] = b[0] if family == "lobatto-iiic" else x(0)
+            right = [c[i] ** (k + 1) / (k + 1) - A[i, given] * powers[k, given] for k in range(s - 1)]
+            row = mp.lu_solve(part, mp.matrix(right))
+            for n, j in enumerate(free):
+                A[i, j] = row[n]
+    else:
+        one, other = (by_conditions(f, s)[0] for f in ("lobatto-iiic", "lobatto-iiic*"))
+        A = (one + other) / 2
+    return A, b, c
+
+
+def rounded(value):
+    return 0.0 if abs(value) < mp.mpf("1e-50") else float(value)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_coefficient_is_right_to_the_last_bit(family):
+    for s in range(FAMILIES[family][0], 13):
+        t, (A, b, c) = tableau(family, s), by_conditions(family, s)
+        np.testing.assert_array_equal(t.A, [[rounded(A[i, j]) for j in range(s)] for i in range(s)])
+        np.testing.assert_array_equal(t.b, [rounded(v) for v in b])
+        np.testing.assert_array_equal(t.c, [rounded(v) for v in c])
+
+
+def test_every_number_of_stages_makes_a_scheme():
+    for name, cls in REGISTER.items():
+        for s in range(getattr(cls, "fewest", 1), 13) if issubclass(cls, Staged) else ():
+            method = cls(stages=s)
+            assert method.scheme.stages == s, name
+            if name in ("lobatto-pair", "spark"):  # the rate of the last stage is used by none
+                assert not method.scheme.tables[1].A[:, -1].any()
 
 
 def test_bad_tableaus_are_refused():

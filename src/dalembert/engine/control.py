@@ -131,7 +131,7 @@ class ErrorControl(Control):
         if method.alternates and isinstance(system, Constrained) and system.mh:
             raise MethodError(
                 f"the error of {method} on constraints cannot be measured by step doubling: its velocities "
-                "oscillate about the constraint with amplitude O(h^2); use energy-momentum-ggl, rattle or lobatto-pair-3"
+                "oscillate about the constraint; use energy-momentum-ggl, rattle or lobatto-pair-3"
             )
         order = min(method.order[:2])
         parts = [name for name in system.state if name != "z"]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypedDict, TypeVar, Unpack, dataclass_transform
 
 from dalembert.errors import MethodError, suggest
+from dalembert.methods.scheme import Scheme
 from dalembert.methods.step import Step
 from dalembert.systems.base import System
 from dalembert.systems.needs import Need
@@ -107,10 +108,33 @@ ALIASES = {  # names under which the textbooks know them
 }
 
 
-def register(cls: Cls) -> Cls:
-    """Enter a method under its name: it is then listed, tested and found by `simulate`."""
-    REGISTER[cls.name] = cls
-    return cls
+class Facts(TypedDict, total=False):
+    """What an entry of the register may declare of its class."""
+
+    keeps: str
+    source: str
+    treats: tuple[str, ...]
+    index: int
+    needs: frozenset[Need]
+    exact_levels: tuple[str, ...]
+    symmetric: bool
+    symplectic: bool
+    alternates: bool
+    fewest: int
+    build: Callable[[int], Scheme]
+
+
+@dataclass_transform(frozen_default=True)
+def register(name: str, **facts: Unpack[Facts]) -> Callable[[Cls], Cls]:
+    """Enter a method under its name, with what it declares: a frozen dataclass that is listed, tested and found by `simulate`."""
+
+    def entered(cls: Cls) -> Cls:
+        for key, value in {"name": name, **facts}.items():
+            setattr(cls, key, staticmethod(value) if callable(value) else value)
+        REGISTER[name] = dataclass(frozen=True)(cls)
+        return cls
+
+    return entered
 
 
 def obstacles(method: Method, system: System) -> list[str]:

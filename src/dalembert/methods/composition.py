@@ -7,9 +7,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import ClassVar
-
 import casadi as ca
 from casadi import SX
 
@@ -51,18 +48,13 @@ def gammas(base: int, order: int, scheme: str = "yoshida") -> tuple[float, ...]:
     return tuple(a * b for a in jump for b in lower)
 
 
-@register
-@dataclass(frozen=True)
+@register("composition", keeps="what its base keeps", source="Yoshida 1990; Suzuki 1990; Suzuki, Umeno 1993")
 class Composition(Method):
     """A symmetric method composed with itself; see `da.compose`."""
 
     base: Method | str = "rattle"
     to: int = 4
     scheme: str = "yoshida"
-
-    name: ClassVar[str] = "composition"
-    keeps: ClassVar[str] = "what its base keeps"
-    source: ClassVar[str] = "Yoshida 1990; Suzuki 1990; Suzuki, Umeno 1993"
 
     def __post_init__(self) -> None:
         base = find(self.base)
@@ -81,8 +73,9 @@ class Composition(Method):
 
     @property
     def order(self) -> tuple[int, int, int]:
-        # where G v alternates with O(h^2), sub-steps of different length cannot take that out
-        return (min(self.to, 4), 2, 1) if self.method.alternates else (self.to,) * 3
+        base = self.method.order
+        # where G v alternates, sub-steps of different length cannot take that out; positions feel its square
+        return (min(self.to, 2 * base[1]), *base[1:]) if self.method.alternates else (self.to,) * 3
 
     @property
     def free_order(self) -> int:

@@ -93,8 +93,8 @@ class _Frame:
         return _Rows(residual, y, u, ca.dot(z, R @ z) + 2 * ca.dot(z, P @ u) + ca.dot(u, S @ u))
 
     def block(self, name: str, x: SX, row: SX, size: SX, level: int = 0, start: SX | None = None) -> Block:
-        """Unknowns with their rows and one size for all of them."""
-        return Block(name, 0.5, x, ca.densify(row), ca.repmat(size, x.numel(), 1), (level,) * x.numel(), start=start)
+        """Unknowns with their rows and their sizes, or one size for all of them."""
+        return Block(name, 0.5, x, ca.densify(row), scales.full(size, x.numel()), (level,) * x.numel(), start=start)
 
     def finished(self, blocks: list[Block], X: SX, z: SX, rows: _Rows) -> Step:
         s, h = self.s, self.h
@@ -118,15 +118,16 @@ def _index_one(s: PortHamiltonian, F: Bases) -> bool:
     return True
 
 
-def _algebraic_size(s: PortHamiltonian, F: Bases, speed: SX, h: SX, solvable: bool) -> SX:
+def _algebraic_size(s: PortHamiltonian, F: Bases, one: scales.Ports, solvable: bool) -> SX:
     """The size of the rates of algebraic states, which are defined to `eps` of their own size.
 
     Multipliers are defined by velocities over `h`, or by positions over `h^2`.
     """
-    h, own = ca.fabs(h), scales.typical(F.V2.T @ s.x)
+    h, own = one.h, scales.typical(F.V2.T @ s.x, one.two, one.count)
     if solvable:
-        return own / h + speed
-    return own / h + scales.typical(s.x) / h**2 + (scales.POSITIONS * scales.typical(s.x) / h**3 if s.positions else 0)
+        return scales.spread(own / h + one.speed, one.two)
+    size = own / h + one.state / h**2 + (scales.POSITIONS * one.state / h**3 if s.positions else 0)
+    return scales.spread(size, one.two)
 
 
 @dataclass(frozen=True)
@@ -177,19 +178,23 @@ class _Balanced(Method):
         z = F.U1 @ (DH / ca.densify(ca.diag(E)) if simple else f1) + F.U2 @ (f2 if self.costates else z2)
         rows = f.rows(X, z, rate, f.jacobian(X, D))
 
-        costate, speed = s.expression("z"), scales.port_rate(s, s.u, f.h)
+        costate, one = s.expression("z"), scales.Ports(s, f.h, F.V1, F.V2)
         size = scales.typical(costate) + scales.typical(s.role("gradient")) + 1e-300
-        blocks = [f.block("alpha", alpha, F.U1.T @ rows.residual, speed)]
+        blocks = [f.block("alpha", alpha, F.U1.T @ rows.residual, scales.spread(one.speed, one.one))]
         if not simple:
             blocks.append(f.block("f1", f1, E.T @ f1 - DH, size, start=F.U1.T @ costate))
         if self.costates:
             blocks.append(f.block("f2", f2, f2 - z2, size, start=F.U2.T @ costate))
-        blocks.append(f.block("beta", beta, F.U2.T @ rows.residual, _algebraic_size(s, F, speed, f.h, solvable), 1))
+        blocks.append(f.block("beta", beta, F.U2.T @ rows.residual, _algebraic_size(s, F, one, solvable), 1))
         return f.finished(blocks, X, z, rows)
 
 
-@register
-@dataclass(frozen=True)
+@register(
+    "discrete-gradient",
+    treats=("port-hamiltonian", "mechanical", "hamiltonian"),
+    keeps="power balance with ports, of any Hamiltonian; position constraints of multibody systems",
+    source="Kinon, Morandin, Schulze 2025, eqs. 21, 44",
+)
 class DiscreteGradient(_Balanced):
     """The discrete gradient method for semi-explicit port-Hamiltonian systems (eq. 21).
 
@@ -198,19 +203,13 @@ class DiscreteGradient(_Balanced):
     `Hamiltonian` system it is `energy-momentum` with that gradient.
     """
 
-    name: ClassVar[str] = "discrete-gradient"
-    treats: ClassVar[tuple[str, ...]] = ("port-hamiltonian", "mechanical", "hamiltonian")
-    keeps: ClassVar[str] = "power balance with ports, of any Hamiltonian; position constraints of multibody systems"
-    source: ClassVar[str] = "Kinon, Morandin, Schulze 2025, eqs. 21, 44"
-
     def step(self, system: PortHamiltonian | Constrained) -> Step:
         if isinstance(system, Constrained):
             return EnergyMomentum(gradient=self.gradient).step(system)
         return super().step(system)
 
 
-@register
-@dataclass(frozen=True)
+@register("ddr", keeps="power balance with ports, of any Hamiltonian", source="Kinon, Morandin, Schulze 2025, eq. 25")
 class DiracDissipative(_Balanced):
     """The discrete gradient method on the Dirac-dissipative representation (eq. 25): all costates `f` are unknown.
 
@@ -223,13 +222,9 @@ class DiracDissipative(_Balanced):
 
     completions: ClassVar[tuple[str, ...]] = ("auto", "midpoint", "right", "left")
     costates: ClassVar[bool] = True
-    name: ClassVar[str] = "ddr"
-    keeps: ClassVar[str] = "power balance with ports, of any Hamiltonian"
-    source: ClassVar[str] = "Kinon, Morandin, Schulze 2025, eq. 25"
 
 
-@register
-@dataclass(frozen=True)
+@register("gradient-pair", keeps="power balance with ports, of any Hamiltonian", source="Kinon, Morandin, Schulze 2025, eq. 18")
 class GradientPair(_Balanced):
     """The method of a discrete gradient pair (eq. 18): `E(x0, x1)` and `z(x0, x1)` with `z . E (x1 - x0) = H(x1) - H(x0)`.
 
@@ -239,10 +234,6 @@ class GradientPair(_Balanced):
 
     E: Callable[..., object] | None = None
     z: Callable[..., object] | None = None
-
-    name: ClassVar[str] = "gradient-pair"
-    keeps: ClassVar[str] = "power balance with ports, of any Hamiltonian"
-    source: ClassVar[str] = "Kinon, Morandin, Schulze 2025, eq. 18"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -273,7 +264,8 @@ class GradientPair(_Balanced):
         # the pair is that of one time: what time adds to the energy is counted at x1
         _, rate = itoh_abe(Field(s.expression("hamiltonian"), s.x, s.t, (s.par,)), f.ends(s.x, X), ONE)
         rows = f.rows(X, z, rate, E=E)
-        return f.finished([f.block("X", X, rows.residual, scales.port_rate(s, s.u, f.h))], X, z, rows)
+        one = scales.Ports(s, f.h, SX(n, 0), SX(n, 0))
+        return f.finished([f.block("X", X, rows.residual, scales.spread(one.speed, one.x))], X, z, rows)
 
     @staticmethod
     def _check_pair(s: PortHamiltonian, E: SX, z: SX, X: SX, h: SX) -> None:

@@ -34,6 +34,7 @@ from dalembert.methods.base import Method, register
 from dalembert.methods.runge_kutta import RungeKutta
 from dalembert.methods.scheme import Scheme
 from dalembert.methods.step import Block, Step, split_solves, two_sum
+from dalembert.systems import scales
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.mechanical import Mechanical
 
@@ -177,7 +178,7 @@ class _Balanced(Method):
         applied = s.applied(f.ends.xm, f.w, f.ends.tm, s.u, f.middle)
         damping = s.damping(f.ends.xm, f.w, f.ends.tm, f.middle)
         force = applied - damping - f.push - reaction
-        speed, rate = (ca.repmat(form.sizes[k], s.n, 1) for k in ("w" if "w" in form.sizes else "q", f.rates))
+        speed, rate = (scales.full(form.sizes[k], s.n) for k in ("w" if "w" in form.sizes else "q", f.rates))
         levels = (0,) * s.n
         blocks = [Block("a", 0.5, f.a, f.momentum - force, rate, levels), *multipliers]
         if f.velocity is not None:
@@ -195,8 +196,12 @@ class _Balanced(Method):
         )  # fmt: skip
 
 
-@register
-@dataclass(frozen=True)
+@register(
+    "energy-momentum",
+    alternates=True,
+    keeps="energy or power balance, position constraints, momentum maps",
+    source="Gonzalez 1999, eqs. 21, 33; Kinon et al. 2025, eq. 44",
+)
 class EnergyMomentum(_Balanced):
     """Energy-momentum method for holonomic constraints (Gonzalez 1999), with a choice of discrete gradient.
 
@@ -211,17 +216,16 @@ class EnergyMomentum(_Balanced):
 
     compensated: bool = True
 
-    alternates: ClassVar[bool] = True
-    name: ClassVar[str] = "energy-momentum"
-    keeps: ClassVar[str] = "energy or power balance, position constraints, momentum maps"
-    source: ClassVar[str] = "Gonzalez 1999, eqs. 21, 33; Kinon et al. 2025, eq. 44"
-
     def _carry(self, s: Constrained) -> SX | None:
         return SX.sym("carry", s.n) if self.compensated else None
 
 
-@register
-@dataclass(frozen=True)
+@register(
+    "energy-momentum-ggl",
+    exact_levels=("position", "velocity"),
+    keeps="energy or power balance, position and velocity constraints, momentum maps",
+    source="Gonzalez 1999; Gear, Gupta, Leimkuhler 1985; Kinon, Morandin, Schulze 2025, remark 12",
+)
 class EnergyMomentumGGL(_Balanced):
     """Energy and both constraint levels together: discrete gradients of the Hamiltonian of Gear, Gupta and Leimkuhler.
 
@@ -235,14 +239,14 @@ class EnergyMomentumGGL(_Balanced):
     """
 
     stabilised: ClassVar[bool] = True
-    name: ClassVar[str] = "energy-momentum-ggl"
-    keeps: ClassVar[str] = "energy or power balance, position and velocity constraints, momentum maps"
-    source: ClassVar[str] = "Gonzalez 1999; Gear, Gupta, Leimkuhler 1985; Kinon, Morandin, Schulze 2025, remark 12"
-    exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")
 
 
-@register
-@dataclass(frozen=True)
+@register(
+    "midpoint",
+    treats=("mechanical", "hamiltonian", "port-hamiltonian"),
+    keeps="quadratic constraints, quadratic invariants of free systems",
+    source="Kinon, Morandin, Schulze 2025, sec. 6.3",
+)
 class Midpoint(RungeKutta):
     """The midpoint rule on the index-2 form, as Kinon et al. 2025 compare it; on port-Hamiltonian systems as they are.
 
@@ -251,12 +255,7 @@ class Midpoint(RungeKutta):
     that of the stage.
     """
 
-    alternates: ClassVar[bool] = True
-    name: ClassVar[str] = "midpoint"
     order: ClassVar[tuple[int, int, int]] = (2, 2, 1)
-    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "port-hamiltonian")
-    keeps: ClassVar[str] = "quadratic constraints, quadratic invariants of free systems"
-    source: ClassVar[str] = "Kinon, Morandin, Schulze 2025, sec. 6.3"
 
     @cached_property
     def scheme(self) -> Scheme:

@@ -91,4 +91,4 @@ class Explicit(RungeKutta):
 
 for _name in TABLEAUS:  # classes are attributes of this module, so that they can be pickled
     _class = "".join(word.capitalize() for word in _name.split("-"))
-    globals()[_class] = register(dataclass(frozen=True)(type(_class, (Explicit,), {"name": _name, "__module__": __name__})))
+    globals()[_class] = register(_name)(type(_class, (Explicit,), {"__module__": __name__}))

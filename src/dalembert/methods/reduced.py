@@ -11,7 +11,7 @@ is not counted by these methods.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dalembert.errors import MethodError
@@ -51,21 +51,20 @@ class Reduction:
     correction: Project | Partition | None = None
 
 
+@dataclass(frozen=True)
 class Reduced(Method):
     """What these methods have in common: an integrator of ordinary differential equations, and its tolerances."""
 
+    integrator: str = field(default="DOP853", kw_only=True)
+    rtol: float = field(default=1e-6, kw_only=True)
+    atol: float = field(default=1e-9, kw_only=True)
+
     external: ClassVar[bool] = True
     treats: ClassVar[tuple[str, ...]] = ("mechanical",)
-    keeps: ClassVar[str] = "nothing: shows the drift"
-    source: ClassVar[str] = "Bertolazzi, Cocetti, Stocco, chapter 4"
     symmetric: ClassVar[bool] = False
     exact_levels: ClassVar[tuple[str, ...]] = ()
     index: ClassVar[int] = 3
     order: ClassVar[tuple[int, int, int]] = (0, 0, 0)  # that of the integrator and its tolerances
-
-    integrator: str
-    rtol: float
-    atol: float
 
     @property
     def needs(self) -> frozenset[Need]:
@@ -86,56 +85,46 @@ class Reduced(Method):
         return Reduction(integrator, self.rtol, self.atol, xi, omega, correction)
 
 
-@register
-@dataclass(frozen=True)
-class RK45(Reduced):
+class _Drifting(Reduced):
+    """An integrator of SciPy as it is."""
+
+    keeps: ClassVar[str] = "nothing: shows the drift"
+    source: ClassVar[str] = "Bertolazzi, Cocetti, Stocco, chapter 4"
+
+
+@register("rk45")
+class RK45(_Drifting):
     """SciPy's RK45 on the acceleration level: shows the drift."""
 
     integrator: str = "RK45"
-    rtol: float = 1e-6
-    atol: float = 1e-9
-
-    name: ClassVar[str] = "rk45"
 
 
-@register
-@dataclass(frozen=True)
-class DOP853(Reduced):
+@register("dop853")
+class DOP853(_Drifting):
     """SciPy's DOP853 on the acceleration level: shows the drift."""
 
     integrator: str = "DOP853"
-    rtol: float = 1e-6
-    atol: float = 1e-9
-
-    name: ClassVar[str] = "dop853"
 
 
-@register
-@dataclass(frozen=True)
-class Radau(Reduced):
+@register("radau")
+class Radau(_Drifting):
     """SciPy's Radau on the acceleration level: shows the drift."""
 
     integrator: str = "Radau"
-    rtol: float = 1e-6
-    atol: float = 1e-9
-
-    name: ClassVar[str] = "radau"
 
 
-@register
-@dataclass(frozen=True)
-class BDF(Reduced):
+@register("bdf")
+class BDF(_Drifting):
     """SciPy's BDF on the acceleration level: shows the drift."""
 
     integrator: str = "BDF"
-    rtol: float = 1e-6
-    atol: float = 1e-9
-
-    name: ClassVar[str] = "bdf"
 
 
-@register
-@dataclass(frozen=True)
+@register(
+    "baumgarte",
+    keeps="constraints to the accuracy of the integration, without drift",
+    source="Baumgarte 1972; Bertolazzi, Cocetti, Stocco, sec. 4.2",
+)
 class Baumgarte(Reduced):
     """Baumgarte's stabilisation: `g'' + 2 xi omega g' + omega^2 g = 0`.
 
@@ -144,13 +133,6 @@ class Baumgarte(Reduced):
 
     xi: float = 1.0
     omega: float | None = None
-    integrator: str = "DOP853"
-    rtol: float = 1e-6
-    atol: float = 1e-9
-
-    name: ClassVar[str] = "baumgarte"
-    keeps: ClassVar[str] = "constraints to the accuracy of the integration, without drift"
-    source: ClassVar[str] = "Baumgarte 1972; Bertolazzi, Cocetti, Stocco, sec. 4.2"
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -161,8 +143,12 @@ class Baumgarte(Reduced):
         return self._reduction(self.xi, self.omega or 1 / h)
 
 
-@register
-@dataclass(frozen=True)
+@register(
+    "projection",
+    exact_levels=("position", "velocity"),
+    keeps="position and velocity constraints; the energy if wished",
+    source="Bertolazzi, Cocetti, Stocco, sec. 4.3",
+)
 class Projection(Reduced):
     """Integrate, then project: positions, then velocities; nearest in the norm of the kinetic energy, or `weight="orthogonal"`.
 
@@ -172,14 +158,6 @@ class Projection(Reduced):
     weight: str = "mass"
     velocity: bool = True
     energy: bool = False
-    integrator: str = "DOP853"
-    rtol: float = 1e-6
-    atol: float = 1e-9
-
-    name: ClassVar[str] = "projection"
-    keeps: ClassVar[str] = "position and velocity constraints; the energy if wished"
-    source: ClassVar[str] = "Bertolazzi, Cocetti, Stocco, sec. 4.3"
-    exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -194,20 +172,18 @@ class Projection(Reduced):
         return self._reduction(correction=Project(self.weight, self.velocity, self.energy))
 
 
-@register
-@dataclass(frozen=True)
+@register(
+    "coordinate-partition",
+    exact_levels=("position", "velocity"),
+    keeps="position and velocity constraints",
+    source="Wehage, Haug 1982; Bertolazzi, Cocetti, Stocco, sec. 4.4",
+)
 class CoordinatePartition(Reduced):
     """Independent coordinates, chosen by a pivoted QR of the constraint Jacobian, and chosen anew when the choice degrades."""
 
-    integrator: str = "DOP853"
-    rtol: float = 1e-8
-    atol: float = 1e-10
+    rtol: float = field(default=1e-8, kw_only=True)
+    atol: float = field(default=1e-10, kw_only=True)
     degraded: float = 0.5  # smallest singular value of the dependent block, over that of the last choice, at which it changes
-
-    name: ClassVar[str] = "coordinate-partition"
-    keeps: ClassVar[str] = "position and velocity constraints"
-    source: ClassVar[str] = "Wehage, Haug 1982; Bertolazzi, Cocetti, Stocco, sec. 4.4"
-    exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")
 
     @property
     def needs(self) -> frozenset[Need]:

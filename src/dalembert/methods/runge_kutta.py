@@ -10,8 +10,9 @@ their multipliers do there is just the change of a quadratic energy (Symank 2025
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -63,6 +64,10 @@ class RungeKutta(Method):
         return s.symplectic_on_constraints if s.rows else s.symplectic
 
     @property
+    def alternates(self) -> bool:
+        return self.scheme.alternates
+
+    @property
     def exact_levels(self) -> tuple[str, ...]:
         return tuple(level for level in ("position", "velocity") if level in self.scheme.ends)
 
@@ -90,8 +95,8 @@ class Staged(RungeKutta):
     stages: int = 3
 
     fewest: ClassVar[int] = 1
-    family: ClassVar[str]
     index: ClassVar[int] = 2
+    build: ClassVar[Callable[[int], Scheme]]
 
     def __post_init__(self) -> None:
         whole = isinstance(self.stages, (int, np.integer)) and not isinstance(self.stages, bool)
@@ -103,59 +108,46 @@ class Staged(RungeKutta):
 
     @cached_property
     def scheme(self) -> Scheme:
+        return type(self).build(int(self.stages))
+
+
+class _Classical(Staged):
+    """One tableau, the constraints at its stages."""
+
+    source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, table 2.1"
+
+    @cached_property
+    def scheme(self) -> Scheme:
         return scheme.classical(self.name, int(self.stages))
 
 
-@register
-@dataclass(frozen=True)
-class Gauss(Staged):
+@register(
+    "gauss",
+    keeps="symplectic structure, quadratic invariants, power balance of quadratic energies (free systems)",
+    source="Hairer, Lubich, Wanner, sec. II.1; Symank 2025, sec. 5.3",
+)
+class Gauss(_Classical):
     """Gauss collocation: order 2 s on free systems. Keeps: quadratic invariants, the power balance of quadratic energies."""
 
-    name: ClassVar[str] = "gauss"
-    keeps: ClassVar[str] = "symplectic structure, quadratic invariants, power balance of quadratic energies (free systems)"
-    source: ClassVar[str] = "Hairer, Lubich, Wanner, sec. II.1; Symank 2025, sec. 5.3"
 
-
-@register
-@dataclass(frozen=True)
-class RadauIIA(Staged):
+@register("radau-iia", keeps="velocity constraints; damps stiff motion")
+class RadauIIA(_Classical):
     """Radau IIA: order 2 s - 1, velocity constraints at the end of the step."""
 
-    name: ClassVar[str] = "radau-iia"
-    keeps: ClassVar[str] = "velocity constraints; damps stiff motion"
-    source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, table 2.1"
 
-
-@register
-@dataclass(frozen=True)
-class LobattoIIIC(Staged):
+@register("lobatto-iiic", fewest=2, keeps="velocity constraints; damps stiff motion")
+class LobattoIIIC(_Classical):
     """Lobatto IIIC: order 2 s - 2, velocity constraints at the end of the step."""
 
-    fewest: ClassVar[int] = 2
-    name: ClassVar[str] = "lobatto-iiic"
-    keeps: ClassVar[str] = "velocity constraints; damps stiff motion"
-    source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, table 2.1"
 
-
-@register
-@dataclass(frozen=True)
-class LobattoIIIA(Staged):
+@register("lobatto-iiia", fewest=2, keeps="velocity constraints")
+class LobattoIIIA(_Classical):
     """Lobatto IIIA: order 2 s - 2, velocity constraints at the end of the step; its multipliers are carried along."""
 
-    fewest: ClassVar[int] = 2
-    name: ClassVar[str] = "lobatto-iiia"
-    keeps: ClassVar[str] = "velocity constraints"
-    source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, table 2.1"
 
-
-@register
-@dataclass(frozen=True)
-class RadauIA(Staged):
+@register("radau-ia", keeps="nothing exactly; damps stiff motion")
+class RadauIA(_Classical):
     """Radau IA: order 2 s - 1 on free systems, s on constrained ones."""
-
-    name: ClassVar[str] = "radau-ia"
-    keeps: ClassVar[str] = "nothing exactly; damps stiff motion"
-    source: ClassVar[str] = "Hairer, Wanner II, sec. IV.5; Hilden 2009, table 2.1"
 
 
 class _Free(Staged):
@@ -170,35 +162,30 @@ class _Free(Staged):
         return scheme.free(self.name, int(self.stages))
 
 
-@register
-@dataclass(frozen=True)
+@register("lobatto-iiib", keeps="symmetry")
 class LobattoIIIB(_Free):
     """Lobatto IIIB: order 2 s - 2, symmetric; the partner of IIIA in `lobatto-pair-s`."""
 
-    name: ClassVar[str] = "lobatto-iiib"
-    keeps: ClassVar[str] = "symmetry"
 
-
-@register
-@dataclass(frozen=True)
+@register("lobatto-iiic*", keeps="nothing exactly")
 class LobattoIIICStar(_Free):
     """Lobatto IIIC*: order 2 s - 2, its first stage explicit; the partner of IIIC."""
 
-    name: ClassVar[str] = "lobatto-iiic*"
-    keeps: ClassVar[str] = "nothing exactly"
 
-
-@register
-@dataclass(frozen=True)
+@register("lobatto-iiid", keeps="symplectic structure, quadratic invariants, symmetry (free systems)")
 class LobattoIIID(_Free):
     """Lobatto IIID, the mean of IIIC and IIIC*: order 2 s - 2, symmetric and symplectic."""
 
-    name: ClassVar[str] = "lobatto-iiid"
-    keeps: ClassVar[str] = "symplectic structure, quadratic invariants, symmetry (free systems)"
 
-
-@register
-@dataclass(frozen=True)
+@register(
+    "lobatto-pair",
+    build=scheme.lobatto_pair,
+    fewest=2,
+    treats=("mechanical", "hamiltonian"),
+    index=3,
+    keeps="symplectic structure, position and velocity constraints, symmetry",
+    source="Jay 1996; Symank 2025, sec. 6.2",
+)
 class LobattoPair(Staged):
     """Jay's symplectic method for index 3: both constraint levels, any Hamiltonian, any mass matrix.
 
@@ -208,20 +195,13 @@ class LobattoPair(Staged):
     does not use the rate of the last stage, so that `Lam_s` is free: it makes `G(q1) H_p(q1, p1) = 0`.
     """
 
-    fewest: ClassVar[int] = 2
-    index: ClassVar[int] = 3
-    name: ClassVar[str] = "lobatto-pair"
-    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
-    keeps: ClassVar[str] = "symplectic structure, position and velocity constraints, symmetry"
-    source: ClassVar[str] = "Jay 1996; Symank 2025, sec. 6.2"
 
-    @cached_property
-    def scheme(self) -> Scheme:
-        return scheme.lobatto_pair(int(self.stages))
-
-
-@register
-@dataclass(frozen=True)
+@register(
+    "rattle",
+    treats=("mechanical", "hamiltonian"),
+    keeps="symplectic structure, position and velocity constraints",
+    source="Andersen 1983; Jay 1996; Symank 2025, sec. 6.2",
+)
 class Rattle(RungeKutta):
     """RATTLE: symplectic, both constraint levels at round-off, for any Hamiltonian and any mass matrix.
 
@@ -236,18 +216,17 @@ class Rattle(RungeKutta):
     not drift.
     """
 
-    name: ClassVar[str] = "rattle"
-    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
-    keeps: ClassVar[str] = "symplectic structure, position and velocity constraints"
-    source: ClassVar[str] = "Andersen 1983; Jay 1996; Symank 2025, sec. 6.2"
-
     @cached_property
     def scheme(self) -> Scheme:
         return scheme.rattle()
 
 
-@register
-@dataclass(frozen=True)
+@register(
+    "shake",
+    treats=("mechanical",),
+    keeps="position constraints; energy without drift",
+    source="Ryckaert, Ciccotti, Berendsen 1977; Symank 2025, sec. 6.2.1",
+)
 class Shake(RungeKutta):
     """SHAKE: Verlet's method with the position constraints.
 
@@ -256,11 +235,6 @@ class Shake(RungeKutta):
 
     Keeps: position constraints to round-off; its positions are those of a symplectic method.
     """
-
-    name: ClassVar[str] = "shake"
-    treats: ClassVar[tuple[str, ...]] = ("mechanical",)
-    keeps: ClassVar[str] = "position constraints; energy without drift"
-    source: ClassVar[str] = "Ryckaert, Ciccotti, Berendsen 1977; Symank 2025, sec. 6.2.1"
 
     @cached_property
     def scheme(self) -> Scheme:
@@ -271,38 +245,36 @@ class Shake(RungeKutta):
         return super().needs | {Need.SMALL_MASS, Need.POSITION_FORCES}
 
 
-@register
-@dataclass(frozen=True)
+@register(
+    "murua",
+    build=scheme.murua,
+    treats=("mechanical", "hamiltonian", "dae"),
+    keeps="velocity constraints, symmetry",
+    source="Murua 1997; Symank 2025, sec. 6.3",
+)
 class Murua(Staged):
     """Murua's method: Gauss collocation with velocity constraints at Lobatto nodes, order 2 s. Keeps: velocity constraints."""
 
-    name: ClassVar[str] = "murua"
-    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "dae")
-    keeps: ClassVar[str] = "velocity constraints, symmetry"
-    source: ClassVar[str] = "Murua 1997; Symank 2025, sec. 6.3"
 
-    @cached_property
-    def scheme(self) -> Scheme:
-        return scheme.murua(int(self.stages))
-
-
-@register
-@dataclass(frozen=True)
+@register(
+    "murua-ggl",
+    build=partial(scheme.murua, stabilised=True),
+    treats=("mechanical", "hamiltonian"),
+    keeps="position and velocity constraints, symmetry",
+    source="Murua 1997; Gear, Gupta, Leimkuhler 1985; Symank 2025, sec. 6.3.3",
+)
 class MuruaGGL(Staged):
     """Murua's method on the stabilised form of Gear, Gupta and Leimkuhler. Keeps: position and velocity constraints."""
 
-    name: ClassVar[str] = "murua-ggl"
-    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
-    keeps: ClassVar[str] = "position and velocity constraints, symmetry"
-    source: ClassVar[str] = "Murua 1997; Gear, Gupta, Leimkuhler 1985; Symank 2025, sec. 6.3.3"
 
-    @cached_property
-    def scheme(self) -> Scheme:
-        return scheme.murua(int(self.stages), stabilised=True)
-
-
-@register
-@dataclass(frozen=True)
+@register(
+    "spark",
+    build=scheme.mixed_pair,
+    fewest=2,
+    treats=("mechanical", "hamiltonian", "dae"),
+    keeps="constraints at the end of each step, of both kinds; symmetry (parts 1, 2, 5)",
+    source="Jay 2003; Hilden 2009, sec. 2.5",
+)
 class Spark(Staged):
     """Jay's SPARK methods of the Lobatto family: order 2 s - 2 for any decomposition into the five parts.
 
@@ -311,15 +283,6 @@ class Spark(Staged):
     """
 
     stages: int = 2
-    fewest: ClassVar[int] = 2
-    name: ClassVar[str] = "spark"
-    treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "dae")
-    keeps: ClassVar[str] = "constraints at the end of each step, of both kinds; symmetry (parts 1, 2, 5)"
-    source: ClassVar[str] = "Jay 2003; Hilden 2009, sec. 2.5"
-
-    @cached_property
-    def scheme(self) -> Scheme:
-        return scheme.mixed_pair(int(self.stages))
 
     def scheme_on(self, system: System) -> Scheme:
         parts = system.decomposition
@@ -336,26 +299,12 @@ class _Specialized(Staged):
     treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian", "dae")
     source: ClassVar[str] = "Jay 2006; Hilden 2009, sec. 2.6"
 
-    @cached_property
-    def scheme(self) -> Scheme:
-        return scheme.specialized(self.family, int(self.stages))
 
-
-@register
-@dataclass(frozen=True)
+@register("srk-gauss", build=partial(scheme.specialized, "gauss"), keeps="constraints at the end of each step, symmetry")
 class SRKGauss(_Specialized):
     """Gauss methods that keep their order 2 s on index 2, and the constraint at the end of each step."""
 
-    name: ClassVar[str] = "srk-gauss"
-    family: ClassVar[str] = "gauss"
-    keeps: ClassVar[str] = "constraints at the end of each step, symmetry"
 
-
-@register
-@dataclass(frozen=True)
+@register("srk-radau-ia", build=partial(scheme.specialized, "radau-ia"), keeps="constraints at the end of each step")
 class SRKRadauIA(_Specialized):
     """Radau IA methods that keep their order 2 s - 1 on index 2, and the constraint at the end of each step."""
-
-    name: ClassVar[str] = "srk-radau-ia"
-    family: ClassVar[str] = "radau-ia"
-    keeps: ClassVar[str] = "constraints at the end of each step"

@@ -102,8 +102,18 @@ class Scheme:
         if not self.rows or self.ends:
             return self.free_order
         T = self.tables[0]
-        limit = 1 - T.b @ np.linalg.solve(T.A, np.ones(T.stages))
-        return T.C() if abs(limit - 1) < TOLERANCE else T.C() + 1
+        return T.C() if abs(self._limit - 1) < TOLERANCE else T.C() + 1
+
+    @property
+    def _limit(self) -> float:
+        """`R(inf)` of the first tableau: by it the constraints at the end of a step are multiplied in the next one."""
+        T = self.tables[0]
+        return float(1 - T.b @ np.linalg.solve(T.A, np.ones(T.stages)))
+
+    @cached_property
+    def alternates(self) -> bool:
+        """Whether constraints do not hold at the end of a step, but keep their size and change their sign from step to step."""
+        return bool(self.rows) and not self.ends and abs(self._limit + 1) < TOLERANCE
 
     @cached_property
     def symmetric(self) -> bool:

@@ -175,19 +175,6 @@ def extrapolation(times: Sequence[float], time: float, points: int, increment: b
     return known, lagrange(nodes, np.array([1 + time]))[0]
 
 
-def memory(n: int, name: str = "x") -> tuple[SX, SX, SX]:
-    """Symbols for the unknowns of a solve and for its solutions in the last two steps."""
-    return SX.sym(name, n), SX.sym(f"{name}_last", n), SX.sym(f"{name}_before", n)
-
-
-def split(x: SX, *sizes: int) -> list[SX]:
-    """A column in parts of given lengths (slices of a single symbol have the wrong shape where they are empty)."""
-    offsets = [0]
-    for size in sizes:
-        offsets.append(offsets[-1] + size)
-    return list(ca.vertsplit(x, offsets))
-
-
 def two_sum(a: SX, b: SX) -> tuple[SX, SX]:
     """`a + b` and what rounding takes from it, for |a| >= |b| (Dekker 1971).
 

@@ -1,15 +1,19 @@
-"""Runge-Kutta tableaus as data, for any number of stages, computed from their quadrature nodes.
+"""Runge-Kutta tableaus as data, for up to twelve stages, computed from their quadrature nodes in multiple precision.
 
 Facts about a tableau are computed, never declared: order conditions, symplecticity, symmetry, stiff accuracy.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from functools import cache
+from math import comb
 
 import numpy as np
 from numpy.polynomial import legendre
+from numpy.polynomial.polynomial import polyroots
 
 from dalembert.errors import MethodError
 
@@ -130,55 +134,95 @@ def integrals(nodes: Array, ends: Array) -> Array:
     return np.array([e / 2 * (w @ lagrange(nodes, e * (1 + x) / 2)) for e in np.atleast_1d(ends)])
 
 
-def collocation(name: str, nodes: Array) -> Tableau:
-    """The collocation method of given nodes."""
-    return Tableau(name, integrals(nodes, nodes), integrals(nodes, np.array([1.0]))[0], nodes)
+# ---- the families, in sixty digits and then rounded: coefficients are right to the last bit, and zeros are zero -----------
+
+Row = list[Decimal]
+Exact = tuple[list[Row], Row, Row]  # A, b, c
+DIGITS, NOTHING = 60, Decimal("1e-40")
 
 
-def _roots(coefficients: Array) -> Array:
-    """Roots on [0, 1] of a combination of Legendre polynomials on [-1, 1], polished by Newton's method."""
-    x = np.sort(np.real(legendre.legroots(coefficients)))
-    derivative = legendre.legder(coefficients)
-    for _ in range(3):
-        x = x - legendre.legval(x, coefficients) / legendre.legval(x, derivative)
-    return np.asarray((1 + x) / 2)
+def _legendre(n: int) -> Row:
+    """Coefficients of the Legendre polynomial on [0, 1], lowest first."""
+    return [Decimal((-1) ** (n + k) * comb(n, k) * comb(n + k, k)) for k in range(n + 1)]
 
 
-def _unit(*positions: tuple[int, float]) -> Array:
-    out = np.zeros(max(i for i, _ in positions) + 1)
-    for i, value in positions:
-        out[i] += value
+def _value(p: Row, x: Decimal) -> Decimal:
+    out = Decimal(0)
+    for a in reversed(p):
+        out = out * x + a
     return out
 
 
-def gauss_nodes(s: int) -> Array:
-    return _roots(_unit((s, 1.0)))
+def _derivative(p: Row) -> Row:
+    return [k * a for k, a in enumerate(p)][1:]
 
 
-def lobatto_nodes(s: int) -> Array:
-    """Both ends, and the roots of the derivative of the Legendre polynomial of degree s - 1."""
-    if s == 2:
-        return np.array([0.0, 1.0])
-    inner = _roots(legendre.legder(_unit((s - 1, 1.0))))
-    return np.concatenate([[0.0], inner, [1.0]])
+def _roots(p: Row) -> Row:
+    """The roots in [0, 1], by Newton's method from those in double precision."""
+    roots = [Decimal(x) for x in np.sort(np.real(polyroots([float(a) for a in p]))).tolist()]
+    for _ in range(12):
+        roots = [x - _value(p, x) / _value(_derivative(p), x) for x in roots]
+    return [Decimal(0) if abs(x) < NOTHING else Decimal(1) if abs(x - 1) < NOTHING else x for x in roots]
 
 
-def radau_nodes(s: int, right: bool) -> Array:
-    nodes = _roots(_unit((s, 1.0), (s - 1, -1.0 if right else 1.0)))
-    nodes[-1 if right else 0] = 1.0 if right else 0.0
-    return nodes
+def _nodes(quadrature: str, s: int) -> Row:
+    """The nodes of Gauss, of Radau with the left or the right end, of Lobatto with both."""
+    if quadrature == "gauss":
+        return _roots(_legendre(s))
+    if quadrature == "lobatto":
+        return [Decimal(0), *_roots(_derivative(_legendre(s - 1))), Decimal(1)]
+    sign = -1 if quadrature == "radau-right" else 1
+    return _roots([a + sign * b for a, b in zip(_legendre(s), [*_legendre(s - 1), Decimal(0)], strict=True)])
 
 
-def _lobatto_iiic(s: int) -> Tableau:
-    """`a_i1 = b_1` and stage order s - 1."""
-    base = collocation("lobatto", lobatto_nodes(s))
-    A, c, b = np.zeros((s, s)), base.c, base.b
-    A[:, 0] = b[0]
-    V = np.array([c ** (k - 1) for k in range(1, s)])
-    for i in range(s):
-        right = np.array([c[i] ** k / k for k in range(1, s)]) - V[:, 0] * b[0]
-        A[i, 1:] = np.linalg.solve(V[:, 1:], right)
-    return Tableau(f"lobatto-iiic-{s}", A, b, c)
+def _integrals(nodes: Row, ends: Row) -> list[Row]:
+    """Entry (i, j) is the integral of the Lagrange polynomial `l_j` of the nodes from 0 to `ends_i`."""
+    columns = []
+    for j, c in enumerate(nodes):
+        p = [Decimal(1)]
+        for other in nodes[:j] + nodes[j + 1 :]:
+            p = [(a - other * b) / (c - other) for a, b in zip([Decimal(0), *p], [*p, Decimal(0)], strict=True)]
+        columns.append([Decimal(0), *(a / (k + 1) for k, a in enumerate(p))])
+    return [[_value(p, e) for p in columns] for e in ends]
+
+
+def _collocation(quadrature: str, s: int) -> Exact:
+    c = _nodes(quadrature, s)
+    return _integrals(c, c), _integrals(c, [Decimal(1)])[0], c
+
+
+def _partner(pair: Exact) -> Exact:
+    """The tableau with which a pair is symplectic."""
+    A, b, c = pair
+    n = range(len(b))
+    return [[b[j] - b[j] * A[j][i] / b[i] for j in n] for i in n], b, c
+
+
+def _explicit_end(s: int) -> Exact:
+    """Lobatto IIIC*: the last stage is used by no stage, the others by collocation."""
+    _, b, c = _collocation("lobatto", s)
+    return [[*row, Decimal(0)] for row in _integrals(c[:-1], c)], b, c
+
+
+def _mean(one: Exact, other: Exact) -> Exact:
+    A = [[(x + y) / 2 for x, y in zip(*rows, strict=True)] for rows in zip(one[0], other[0], strict=True)]
+    return A, one[1], one[2]
+
+
+FAMILIES: dict[str, tuple[int, Callable[[int], Exact]]] = {  # the fewest stages, and the tableau
+    "gauss": (1, lambda s: _collocation("gauss", s)),
+    "radau-ia": (1, lambda s: _partner(_collocation("radau-left", s))),
+    "radau-iia": (1, lambda s: _collocation("radau-right", s)),
+    "lobatto-iiia": (2, lambda s: _collocation("lobatto", s)),
+    "lobatto-iiib": (2, lambda s: _partner(_collocation("lobatto", s))),
+    "lobatto-iiic": (2, lambda s: _partner(_explicit_end(s))),
+    "lobatto-iiic*": (2, _explicit_end),
+    "lobatto-iiid": (2, lambda s: _mean(_partner(_explicit_end(s)), _explicit_end(s))),
+}
+
+
+def _rounded(rows: list[Row]) -> Array:
+    return np.array([[0.0 if abs(x) < NOTHING else float(x) for x in row] for row in rows])
 
 
 @cache
@@ -186,67 +230,20 @@ def tableau(family: str, s: int) -> Tableau:
     """A tableau by family and number of stages, `tableau("radau-iia", 3)`."""
     if family not in FAMILIES:
         raise MethodError(f"there is no family of tableaus {family!r}; known: {', '.join(FAMILIES)}")
-    low = FAMILIES[family]
+    low, make = FAMILIES[family]
     if not low <= s <= 12:
         raise MethodError(f"{family} has {low} to 12 stages, not {s}")
-    name = f"{family}-{s}"
-    if family == "gauss":
-        return collocation(name, gauss_nodes(s))
-    if family == "radau-iia":
-        return collocation(name, radau_nodes(s, right=True))
-    if family == "radau-ia":
-        return _named(collocation(name, radau_nodes(s, right=False)).conjugate(), name)
-    if family == "lobatto-iiia":
-        return collocation(name, lobatto_nodes(s))
-    if family == "lobatto-iiib":
-        return _named(tableau("lobatto-iiia", s).conjugate(), name)
-    if family == "lobatto-iiic":
-        return _lobatto_iiic(s)
-    if family == "lobatto-iiic*":
-        return _named(_lobatto_iiic(s).conjugate(), name)
-    c, star = _lobatto_iiic(s), _lobatto_iiic(s).conjugate()
-    return Tableau(name, (c.A + star.A) / 2, c.b, c.c)
-
-
-FAMILIES = {
-    "gauss": 1,
-    "radau-ia": 1,
-    "radau-iia": 1,
-    "lobatto-iiia": 2,
-    "lobatto-iiib": 2,
-    "lobatto-iiic": 2,
-    "lobatto-iiic*": 2,
-    "lobatto-iiid": 2,
-}
-
-
-def _named(t: Tableau, name: str) -> Tableau:
-    return Tableau(name, t.A, t.b, t.c)
-
-
-@dataclass(frozen=True, eq=False)
-class Murua:
-    """Gauss collocation with constraints at Lobatto nodes (Murua 1997; Symank 2025, sec. 6.3).
-
-    `bar` integrates from 0 to the constraint nodes `c_bar`; `gamma` are the weights of `z_0, Z_1 .. Z_s` at the end.
-    """
-
-    gauss: Tableau
-    c_bar: Array
-    bar: Array
-    gamma: Array
-
-
-def murua_nodes(s: int) -> tuple[Array, Array]:
-    """The constraint nodes of Murua's method, and the coefficients that lead to them."""
-    pair = murua(s)
-    return pair.c_bar, pair.bar
+    with localcontext(prec=DIGITS):
+        A, b, c = make(s)
+        return Tableau(f"{family}-{s}", _rounded(A), *_rounded([b, c]))
 
 
 @cache
-def murua(s: int) -> Murua:
-    """Murua's pair for s stages."""
-    gauss = tableau("gauss", s)
-    c_bar = lobatto_nodes(s + 1)[1:]
-    gamma = lagrange(np.concatenate([[0.0], gauss.c]), np.array([1.0]))[0]
-    return Murua(gauss, c_bar, integrals(gauss.c, c_bar), gamma)
+def murua_nodes(s: int) -> tuple[Array, Array]:
+    """The constraint nodes of Murua's method, those of Lobatto beside 0, and the coefficients that lead to them.
+
+    (Murua 1997; Symank 2025, sec. 6.3.)
+    """
+    with localcontext(prec=DIGITS):
+        nodes = _nodes("lobatto", s + 1)[1:]
+        return _rounded([nodes])[0], _rounded(_integrals(_nodes("gauss", s), nodes))

@@ -34,6 +34,7 @@ from casadi import SX
 from dalembert.errors import MethodError, ModelError
 from dalembert.methods.base import Method, register
 from dalembert.methods.step import Block, Step, split_solves
+from dalembert.systems import scales
 from dalembert.systems.base import column, scalar
 from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.needs import Need
@@ -118,7 +119,7 @@ def variational_step(s: Mechanical, lagrangian: Rule, constraint: Rule) -> Step:
     G0, G1 = s.role("jacobian"), s.role("jacobian", q=q1, t=t1)
     begin = h * (G0.T @ lam) - (s.expression("mass") @ s.v + D1 + push)
     close = s.expression("mass", q=q1) @ v1 - D2 - push + h * (G1.T @ mu)
-    size, zero = ca.repmat(s.rate_form(h).sizes["w"], n, 1), SX(m, 1)
+    size, zero = scales.full(s.rate_form(h).sizes["w"], n), SX(m, 1)
     blocks = [  # the mean velocity is a little ahead of v0; in the first step it is v0 itself
         Block("w", 0.5, w, begin, size, (0,) * n, start=s.v),
         Block("v1", 1.0, v1, close, size, (0,) * n, hint=w),
@@ -138,8 +139,13 @@ def variational_step(s: Mechanical, lagrangian: Rule, constraint: Rule) -> Step:
     )  # fmt: skip
 
 
-@register
-@dataclass(frozen=True)
+@register(
+    "variational",
+    exact_levels=("position", "velocity"),
+    symplectic=True,
+    keeps="symplectic structure (free, holonomic), symmetry, both constraint levels",
+    source="Hilden 2009, eqs. 3.1, 3.2; Marsden, West 2001",
+)
 class Variational(_Mechanical):
     """The integrator of a discrete Lagrangian `Ld(q0, q1, h)` and discrete constraints `gd(q0, q1, h)`.
 
@@ -151,12 +157,6 @@ class Variational(_Mechanical):
 
     lagrangian: Rule = "trapezoidal"
     constraint: Rule = "midpoint"
-
-    name: ClassVar[str] = "variational"
-    keeps: ClassVar[str] = "symplectic structure (free, holonomic), symmetry, both constraint levels"
-    source: ClassVar[str] = "Hilden 2009, eqs. 3.1, 3.2; Marsden, West 2001"
-    exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")
-    symplectic: ClassVar[bool] = True
 
     @property
     def symmetric(self) -> bool:
@@ -173,23 +173,27 @@ class Variational(_Mechanical):
         return variational_step(system, self.lagrangian, self.constraint)
 
 
-@register
-@dataclass(frozen=True)
+@register(
+    "cortes-martinez",
+    exact_levels=("position", "velocity"),
+    symplectic=True,
+    keeps="symplectic structure (free, holonomic), symmetry, both constraint levels",
+    source="Cortes, Martinez 2001; Hilden 2009, sec. 3.3.1",
+)
 class CortesMartinez(_Mechanical):
     """Cortes and Martinez (2001): midpoint Lagrangian and midpoint constraint (Hilden 2009, eq. 3.3)."""
-
-    name: ClassVar[str] = "cortes-martinez"
-    keeps: ClassVar[str] = "symplectic structure (free, holonomic), symmetry, both constraint levels"
-    source: ClassVar[str] = "Cortes, Martinez 2001; Hilden 2009, sec. 3.3.1"
-    exact_levels: ClassVar[tuple[str, ...]] = ("position", "velocity")
-    symplectic: ClassVar[bool] = True
 
     def step(self, system: Mechanical) -> Step:
         return variational_step(system, "midpoint", "midpoint")
 
 
-@register
-@dataclass(frozen=True)
+@register(
+    "mclachlan-perlmutter",
+    index=2,
+    exact_levels=("velocity",),
+    keeps="velocity constraints of both kinds, symmetry",
+    source="McLachlan, Perlmutter 2006; Hilden 2009, sec. 3.3.2",
+)
 class McLachlanPerlmutter(_Mechanical):
     """McLachlan and Perlmutter (2006), for any mass matrix: velocity constraints to round-off, reversible.
 
@@ -197,12 +201,6 @@ class McLachlanPerlmutter(_Mechanical):
     """
 
     lagrangian: str = "trapezoidal"
-
-    name: ClassVar[str] = "mclachlan-perlmutter"
-    keeps: ClassVar[str] = "velocity constraints of both kinds, symmetry"
-    source: ClassVar[str] = "McLachlan, Perlmutter 2006; Hilden 2009, sec. 3.3.2"
-    exact_levels: ClassVar[tuple[str, ...]] = ("velocity",)
-    index: ClassVar[int] = 2
 
     @property
     def symmetric(self) -> bool:
@@ -231,7 +229,7 @@ class McLachlanPerlmutter(_Mechanical):
         change = s.expression("mass") @ a if s.constant_mass else (momentum(q1, v1) - momentum(q0, v0)) / h
         reaction = s.role("jacobian", q=half, t=middle).T @ lam
         row = change - (force[1] if left else (force[0] + force[1]) / 2) + reaction
-        blocks = [Block("a", 0.5, a, row, ca.repmat(s.rate_form(h).sizes["v"], n, 1), (0,) * n)]
+        blocks = [Block("a", 0.5, a, row, scales.full(s.rate_form(h).sizes["v"], n), (0,) * n)]
         if m:
             end = s.role("jacobian", q=q1, t=t1) @ v1 + s.role("rate", q=q1, t=t1)
             blocks.append(Block("lam", 0.5, lam, end, SX(m, 1), (1,) * m, multiplier=True))

@@ -282,13 +282,10 @@ class Constrained(System):
         normal = self.role("normal") if self.mh else None
         return {"t": self.t, "u": self.u, "par": self.par, "lam": lam, "levels": levels, "power": power, "normal": normal}
 
-    def _level_sizes(self, v: SX, free: SX, h: SX) -> dict[str, SX]:
-        """The sizes of constraint residuals, with the free acceleration of a step."""
-        if not self.m:
-            return {}
-        velocity = scales.velocity_level(self, v, free, h)
-        sizes = {"velocity": velocity, "nonholonomic": velocity[self.mh :]}
-        return sizes | ({"position": scales.position_level(self, v, free, h)} if self.mh else {})
+    def _groups(self, y: SX, v: SX, moved: SX) -> scales.Groups:
+        """Which coordinates, velocities or momenta `y`, and constraints act on each other; `moved` has what moves `y`."""
+        drift = self.role("drift", v=v) if self.m else SX(0, 1)
+        return scales.groups((self.q, y), (self.qdot(self.q, v), moved), drift)
 
 
 def _check_quadratic(value: SX, q: SX) -> None:

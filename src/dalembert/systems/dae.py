@@ -166,10 +166,10 @@ class IndexTwoDAE(System):
         that contains it.
         """
         rhs, g = self.expression("rhs"), self.expression("g")
-        sizes = {
-            "y": scales.typical(rhs) + scales.POSITIONS * scales.typical(self.y) / ca.fabs(h),
-            "w": self._algebraic_size(),
-        }
+        own = scales.groups((self.y, self.z), (rhs,), ca.vertcat(g, self.role("hidden")))
+        labels, count = own.variables[0], own.count
+        size = scales.typical(rhs, labels, count) + scales.POSITIONS * scales.typical(self.y, labels, count) / ca.fabs(h)
+        sizes = {"y": scales.spread(size, labels), "w": scales.spread(self._algebraic_size(own), own.variables[1])}
         first = self.index == 1
         form = Form(
             y={"y": self.y}, parts=tuple({"y": self.expression(part)} for part in self.parts),
@@ -179,12 +179,17 @@ class IndexTwoDAE(System):
         )  # fmt: skip
         return replace(form, w=self.z, relation=g) if first else replace(form, lam=self.z, levels={"velocity": g})
 
-    def _algebraic_size(self) -> SX:
+    def _algebraic_size(self, own: scales.Groups) -> SX:
         """The size of `z`: its own, or that which the terms of the equation that defines it give it, where it is zero."""
         *before, hidden = self.levels()
         level, moved = (before[-1], self.expression("rhs")) if before else (hidden, self.y)
-        slope, own = (ca.jacobian(e, x).nz[:] for e, x in ((level, self.y), (hidden, self.z)))
-        return scales.typical(self.z) + scales.typical(slope) * scales.typical(moved) / (scales.typical(own) + 1e-300)
+
+        def slope(e: SX, x: SX) -> SX:
+            J = ca.jacobian(e, x)
+            return scales.typical(J.nz[:], tuple(own.rows[i] for i in J.sparsity().row()), own.count)
+
+        y, z = (scales.typical(x, labels, own.count) for x, labels in zip((moved, self.z), own.variables, strict=True))
+        return z + slope(level, self.y) * y / (slope(hidden, self.z) + 1e-300)
 
     def rate_form(self, h: SX) -> Form:
         return self.form(h)

@@ -95,8 +95,15 @@ class Hamiltonian(Constrained):
         applied, damping = self.applied(self.q, v, self.t, self.u, self.p), self.damping(self.q, v, self.t, self.p)
         push = self.force() - self.reaction(lam)
         y = {"q": self.q, "p": self.p}
-        speed, size, force, light = scales.velocity_and_rate(self, h)
-        sizes = {"q": speed, "p": size, **self._level_sizes(v, force * light, h)}
+        one = scales.Motion(self, h, self._groups(self.p, v, self.force()))
+        light = one.velocities(ca.diag(ca.jacobian(v, self.p))) + 1e-300  # one over a typical mass
+        force = one.velocities(ca.gradient(self.expression("hamiltonian"), self.q))
+        near = scales.POSITIONS * one.length()
+        sizes = {
+            "q": scales.spread(one.positions(v) + near / one.h + one.h * force * light, one.q),
+            "p": scales.spread(one.velocities(self.p) / one.h + force + near / (one.h**2 * light), one.v),
+            **one.levels(v, force * light),
+        }
         stated = self._stated(lam, v, self.p, applied, damping)
         return Form(y=y, parts=({"q": v}, {"p": push}), state=y, begin=y, sizes=sizes, **stated)
 

@@ -177,10 +177,13 @@ class Mechanical(Constrained):
         push = s.force() + gained - s.reaction(lam)
         mass, force = ca.densify(ca.diag(s.expression("mass"))), s.own_force() + applied
         free = force / ca.if_else(mass > 0, mass, 1)
-        size = scales.acceleration(s, force, h)
+        one = scales.Motion(s, h, s._groups(s.v, s.v, s.force() + s.expression("mass") @ s.v))
+        fast, pull, near = one.velocities(s.v), one.velocities(free), scales.POSITIONS * one.length()
+        size = fast / one.h + pull + near / one.h**2
         sizes = {
-            "q": ca.fabs(h) * size, "v": size, "p": size * scales.typical(mass), "w": scales.velocity(s, free, h),
-            **s._level_sizes(s.v, free, h),
+            "q": scales.spread(one.h * size, one.q), "v": scales.spread(size, one.v),
+            "p": scales.spread(size * one.velocities(mass), one.v), "w": scales.spread(fast + one.h * pull + near / one.h, one.v),
+            **one.levels(s.v, pull),
         }  # fmt: skip
         parts = ({"q": s.qdot(s.q, s.v)}, {second: push})
         stated = s._stated(lam, s.v, None, applied, damping)

@@ -303,13 +303,14 @@ class PortHamiltonian(System):
             supplied += self.role("rate_of_energy") - ca.dot(z, self.expression("r"))
         R, P, S = (self.expression(key) for key in ("R", "P", "S"))
         dissipated = ca.dot(z, R @ z) + 2 * ca.dot(z, P @ whole) + ca.dot(whole, S @ whole)
-        speed = scales.port_rate(self, self.u, h)
-        algebraic = speed + scales.typical(self.x) / ca.fabs(h)  # defined to round-off of the state, whatever the step is
-        sizes = ca.vertcat(scales.constant(speed, basis.rank), scales.constant(algebraic, self.n - basis.rank))
+        one = scales.Ports(self, h, basis.V1, basis.V2)
+        algebraic = one.speed + one.state / one.h  # defined to round-off of the state, whatever the step is
+        rank, sizes = basis.rank, (scales.spread(one.speed, one.one), scales.spread(algebraic, one.two))
         return Form(
             y={"x": self.x}, parts=({"x": self.role("right")},), inertia={"x": self.expression("E")},
             t=self.t, u=self.u, par=self.par, state={"x": self.x}, begin={"x": self.x},
-            sizes={"x": sizes}, power=Power(supplied=supplied, dissipated=dissipated),
+            sizes={"x": ca.vertcat(scales.full(sizes[0], rank), scales.full(sizes[1], self.n - rank))},
+            power=Power(supplied=supplied, dissipated=dissipated),
             basis=(basis.U, basis.V, basis.rank),
         )  # fmt: skip
 

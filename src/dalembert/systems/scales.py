@@ -4,10 +4,17 @@ Accelerations of a step are defined to `eps |v| / h` by the velocities and to `e
 part is taken with a small factor: it says where round-off may begin, not that digits may be given away before. Multipliers are
 not measured at all: an index-3 step defines them to `cond(G M^-1 G^T) eps |q| / h^2` only, while what they do to the
 accelerations, or to the constraint itself, is defined well.
+
+Coordinates that act on each other, directly or through others, are of one group and have one size: their root mean square. What
+does not act on them has a size of its own, so that a small mechanism beside a large one is solved as well as alone. A size here
+has one entry for each group; `spread` gives each coordinate, or row, that of its group.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import casadi as ca
@@ -16,21 +23,54 @@ from casadi import SX
 
 if TYPE_CHECKING:
     from dalembert.systems.constrained import Constrained
-    from dalembert.systems.hamiltonian import Hamiltonian
-    from dalembert.systems.mechanical import Mechanical
     from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 POSITIONS = 1e-6
+Labels = tuple[int, ...]
 
 
-def typical(x: SX) -> SX:
-    """The root mean square of the entries."""
-    return ca.norm_2(ca.densify(x)) / np.sqrt(x.numel()) if x.numel() else SX(0.0)
+@dataclass(frozen=True)
+class Groups:
+    """The groups of variables, and of further rows that couple them."""
+
+    count: int
+    variables: tuple[Labels, ...]
+    rows: Labels
 
 
-def constant(value: SX, n: int) -> SX:
-    """One size for n quantities."""
-    return ca.repmat(value, n, 1)
+def groups(variables: Sequence[SX], owned: Sequence[SX], rows: SX) -> Groups:
+    """The groups of the entries of variables.
+
+    An entry of `owned` belongs to the variable at its place, one of `rows` to all that it contains.
+    """
+    from scipy.sparse import csr_matrix
+    from scipy.sparse.csgraph import connected_components
+
+    x, n, size = ca.vertcat(*variables), sum(v.numel() for v in variables), sum(v.numel() for v in variables) + rows.numel()
+    between = SX(n - sum(e.numel() for e in owned), 1)
+    i, j = ca.jacobian_sparsity(ca.vertcat(*owned, between, rows), x).get_triplet()
+    count, labels = connected_components(csr_matrix((np.ones(len(i), dtype=np.int8), (i, j)), shape=(size, size)), directed=False)
+    cuts = np.cumsum([0, *(v.numel() for v in variables)])
+    parts = tuple(tuple(int(k) for k in labels[a:b]) for a, b in pairwise(cuts))
+    return Groups(int(count), parts, tuple(int(k) for k in labels[n:]))
+
+
+def typical(x: SX, labels: Labels = (), count: int = 1) -> SX:
+    """The root mean square of the entries, of each group."""
+    if count == 1:
+        return ca.norm_2(ca.densify(x)) / np.sqrt(x.numel()) if x.numel() else SX(0.0)
+    members = [[i for i, k in enumerate(labels) if k == group] for group in range(count)]
+    return ca.vertcat(*(typical(x[own]) if own else SX(0.0) for own in members))
+
+
+def spread(size: SX, labels: Labels) -> SX:
+    """For each entry the size of its group; one size for all where there is one group."""
+    return size if size.numel() == 1 else ca.vertcat(*(size[k] for k in labels))
+
+
+def full(size: SX, n: int) -> SX:
+    """A size for each of `n` entries, of one for all of them or of as many."""
+    return size if size.numel() == n else ca.repmat(size, n, 1)
 
 
 def reach(s: Constrained, G: SX) -> SX:
@@ -47,52 +87,63 @@ def reach(s: Constrained, G: SX) -> SX:
     return ca.densify(ca.if_else(bend > 0, size / (bend + 1e-300), 0))
 
 
-def length(s: Constrained) -> SX:
-    """The size of the positions, and of the rods between them."""
-    return typical(s.q) + typical(reach(s, s.role("jacobian")))
+class Motion:
+    """The sizes of a mechanical or Hamiltonian system in one step, group by group."""
+
+    def __init__(self, s: Constrained, h: SX, own: Groups) -> None:
+        self.s, self.h = s, ca.fabs(h)  # sub-steps of a composition may go backwards
+        self.count, (self.q, self.v), self.rows = own.count, own.variables, own.rows
+
+    def positions(self, x: SX) -> SX:
+        return typical(x, self.q, self.count)
+
+    def velocities(self, x: SX) -> SX:
+        return typical(x, self.v, self.count)
+
+    def length(self) -> SX:
+        """The size of the positions, and of the rods between them."""
+        return self.positions(self.s.q) + typical(reach(self.s, self.s.role("jacobian")), self.rows, self.count)
+
+    def levels(self, v: SX, pull: SX) -> dict[str, SX]:
+        """The sizes of constraint residuals: `|G_j| |q|` and `|G_j| |v|`, and what motion and forces of one step add to them.
+
+        `pull` is the size of the free accelerations.
+        """
+        s, h = self.s, self.h
+        if not s.m:
+            return {}
+        G = ca.fabs(s.role("jacobian"))
+        fast = spread(h * pull + POSITIONS * self.length() / h, self.rows)
+        velocity = (G @ ca.fabs(v) + ca.sum2(G) * fast) / 8
+        out = {"velocity": velocity, "nonholonomic": velocity[s.mh :]}
+        if s.mh:
+            own = s.role("normal")
+            N = ca.fabs(own)
+            step = spread(h * self.velocities(v) + h**2 * pull, self.rows[: s.mh])
+            out["position"] = (N @ ca.fabs(s.q) + ca.sum2(N) * (step + reach(s, own))) / 8
+        return out
 
 
-def velocity(s: Mechanical, free: SX, h: SX) -> SX:
-    """The size of the velocities of a mechanical system in one step, with its free acceleration."""
-    h = ca.fabs(h)
-    return typical(s.v) + h * typical(free) + POSITIONS * length(s) / h
+class Ports:
+    """The sizes of a port-Hamiltonian system in one step, group by group, in bases `V1`, `V2` of the co-range of `E`."""
 
+    def __init__(self, s: PortHamiltonian, h: SX, V1: SX, V2: SX) -> None:
+        own = groups((s.x,), (s.role("right") + s.expression("E") @ s.x,), SX(0, 1))
+        (self.x,), self.count = own.variables, own.count
+        self.one, self.two = self._columns(V1), self._columns(V2)
+        self.h = ca.fabs(h)
+        self.state = self.of(s.x)
+        self.speed = self.of(s.role("right")) + POSITIONS * self.state / self.h + 1e-300 + 1e-3 * self.state
 
-def acceleration(s: Mechanical, force: SX, h: SX) -> SX:
-    """The size of the accelerations of a mechanical system under a force."""
-    h = ca.fabs(h)  # sub-steps of a composition may go backwards
-    mass = ca.densify(ca.diag(s.expression("mass")))
-    free = force / ca.if_else(mass > 0, mass, 1)
-    return typical(s.v) / h + typical(free) + POSITIONS * length(s) / h**2
+    def of(self, x: SX) -> SX:
+        """The size of a vector with an entry for each state."""
+        return typical(x, self.x, self.count)
 
-
-def velocity_and_rate(s: Hamiltonian, h: SX) -> tuple[SX, SX, SX, SX]:
-    """Sizes of a Hamiltonian system: velocities, rates of the momenta, the force alone, and one over a typical mass."""
-    h = ca.fabs(h)  # sub-steps of a composition may go backwards
-    rate = s.role("velocity")
-    light = typical(ca.diag(ca.jacobian(rate, s.p))) + 1e-300
-    force = typical(ca.gradient(s.expression("hamiltonian"), s.q))
-    speed = typical(rate) + POSITIONS * length(s) / h + h * force * light
-    return speed, typical(s.p) / h + force + POSITIONS * length(s) / (h**2 * light), force, light
-
-
-def position_level(s: Constrained, velocity: SX, free: SX, h: SX) -> SX:
-    """The size of each position constraint: `|G_j| |q|`, its own terms, and what the motion in one step adds to it."""
-    h = ca.fabs(h)  # sub-steps of a composition may go backwards
-    own = s.role("normal")
-    G = ca.fabs(own)
-    step = h * typical(velocity) + h**2 * typical(free)
-    return (G @ ca.fabs(s.q) + ca.sum2(G) * (step + reach(s, own))) / 8
-
-
-def velocity_level(s: Constrained, velocity: SX, free: SX, h: SX) -> SX:
-    """The size of each velocity constraint: `|G_j| |v|`, and what the forces of one step add to it."""
-    h = ca.fabs(h)  # sub-steps of a composition may go backwards
-    G = ca.fabs(s.role("jacobian"))
-    return (G @ ca.fabs(velocity) + ca.sum2(G) * (h * typical(free) + POSITIONS * length(s) / h)) / 8
-
-
-def port_rate(s: PortHamiltonian, u: SX, h: SX) -> SX:
-    """The size of the rates of a port-Hamiltonian system."""
-    rate = typical(s.role("right", u=u)) + POSITIONS * typical(s.x) / ca.fabs(h) + 1e-300
-    return rate + 1e-3 * typical(s.x)
+    def _columns(self, V: SX) -> Labels:
+        """The group of each vector of a basis; where one has entries of several groups, they are taken for one."""
+        sparsity = V.sparsity()
+        members = [[self.x[i] for i in sparsity.row()[a:b]] for a, b in pairwise(sparsity.colind())]
+        if any(len(set(own)) > 1 for own in members):
+            self.count, self.x = 1, (0,) * len(self.x)
+            return (0,) * len(members)
+        return tuple(own[0] for own in members)
