@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -78,8 +78,12 @@ def prepare(system: System, method: Method) -> Engine:
     """The engine of a method on a system, built once and kept with the system."""
     if method.external:
         raise MethodError(f"{method} runs outside of the engine: it has no derivatives, sections or steps of its own to repeat")
+
+    def build() -> Engine:
+        return Engine(Program(replace(method.step(system), kept=method.kept(system))))
+
     with _BUILDING:  # methods may set options of CasADi that hold for the whole process while they build
-        return system.cache.get(Engine, method, lambda: Engine(Program(method.step(system))), ENGINES)
+        return system.cache.get(Engine, method, build, ENGINES)
 
 
 def start(

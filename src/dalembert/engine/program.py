@@ -8,7 +8,8 @@ For each solve of a step
     weigh(state, t, h, u, par, earlier unknowns) -> scale        (only every WEIGH_EVERY steps)
     begin = guess, then factor at the guess
 and at the end
-    finish(state, t, h, u, par, all unknowns) -> next state, multipliers, work, sum of squares (nan where anything is).
+    finish(state, t, h, u, par, all unknowns) -> next state, multipliers, work, check
+where `check` has the sum of squares (nan where anything is), and what is missed of the constraint levels that the method keeps.
 
 The Jacobian is taken and eliminated at one iterate (in `factor`) and kept while it serves well; with a first guess by
 extrapolation it nearly always serves to the end. What does not change between iterations is computed once: `constants`
@@ -88,8 +89,18 @@ class Program:
         work = ca.vertcat(step.work["supplied"], step.work["dissipated"])
         self.working = ca.sparsify(SX(work)).nnz() > 0
         after = ca.vertcat(*step.next.values())
-        outputs = [after, step.lam, work, ca.sumsqr(after)]
+        outputs = [after, step.lam, work, ca.vertcat(ca.sumsqr(after), self._missed())]
         self.finish = ca.Function("finish", [*self.common, *known], [ca.densify(x) for x in outputs])
+
+    def _missed(self) -> SX:
+        """The residual of what the method keeps at the end of a step, relative to the size of its own terms."""
+        step, kept = self.step, self.step.kept
+        if kept is None:
+            return SX(0.0)
+        after = ca.vertcat(*step.next.values())[: kept.numel_in(0)]
+        values = [after, step.t + step.h, step.par]
+        terms, _ = sizes(kept, values, [ca.fabs(after), None, None])
+        return ca.norm_2(kept(*values) / (terms + TINY))
 
     def _stage(self, k: int, solve: Solve, known: list[SX], order: Order | None) -> Stage:
         x, n = solve.unknowns, solve.unknowns.numel()

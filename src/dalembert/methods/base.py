@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypedDict, TypeVar, Unpack, dataclass_transform
 
+import casadi as ca
+
 from dalembert.errors import MethodError, suggest
 from dalembert.methods.scheme import Scheme
 from dalembert.methods.step import Step
@@ -80,6 +82,15 @@ class Method:
     def step(self, system: Any) -> Step:  # noqa: ANN401 - each method narrows it to the systems that it treats
         """The step of this method on a system, as expressions."""
         raise TypeError(f"{type(self).__name__} does not define step()")
+
+    def kept(self, system: System) -> ca.Function | None:
+        """The lowest constraint level that it keeps, as a function of state, time and parameters."""
+        levels = (system.level(name) for name in self.exact_levels)
+        level = next((e for e in levels if e is not None), None)
+        if level is None or ca.depends_on(level, system.u):
+            return None
+        state = ca.vertcat(*(getattr(system, name) for name in system.state))
+        return ca.Function("kept", [state, system.t, system.par], [ca.densify(level)])
 
     def spec(self) -> list[Any]:
         """Name and options as plain data; `Method.of_spec` is the inverse."""

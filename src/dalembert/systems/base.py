@@ -106,6 +106,10 @@ class System(ABC):
         """The number of parts into which the right-hand side is split; None where it is not a matter of the model."""
         return None
 
+    def level(self, name: str) -> SX | None:
+        """The residual of a constraint level as a function of the state, or None where there is none."""
+        return None
+
     @property
     def m(self) -> int:
         """Number of constraints."""

@@ -282,6 +282,11 @@ class Constrained(System):
         normal = self.role("normal") if self.mh else None
         return {"t": self.t, "u": self.u, "par": self.par, "lam": lam, "levels": levels, "power": power, "normal": normal}
 
+    def level(self, name: str) -> SX | None:
+        if name == "position":
+            return self.expression("holonomic") if self.mh else None
+        return self.of_state(self.role("drift")) if self.m else None
+
     def _groups(self, y: SX, v: SX, moved: SX) -> scales.Groups:
         """Which coordinates, velocities or momenta `y`, and constraints act on each other; `moved` has what moves `y`."""
         drift = self.role("drift", v=v) if self.m else SX(0, 1)

@@ -179,6 +179,9 @@ class IndexTwoDAE(System):
         )  # fmt: skip
         return replace(form, w=self.z, relation=g) if first else replace(form, lam=self.z, levels={"velocity": g})
 
+    def level(self, name: str) -> SX | None:
+        return self.expression("g") if name == "velocity" and self.index > 1 else None
+
     def _algebraic_size(self, own: scales.Groups) -> SX:
         """The size of `z`: its own, or that which the terms of the equation that defines it give it, where it is zero."""
         *before, hidden = self.levels()

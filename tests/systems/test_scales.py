@@ -1,0 +1,77 @@
+"""Sizes at which round-off begins: one for each group of coordinates that act on each other."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.systems import scales
+
+METHODS = [
+    "rattle", "shake", "energy-momentum", "energy-momentum-ggl", "lobatto-pair-3", "murua-ggl-2", "spark-2", "variational"
+]  # fmt: skip
+LARGE = {  # length of the pendulum, size of the motion beside it, and its speed
+    "alone": (1.0, 1.0, 1.0),
+    "a metre beside ten kilometres": (1.0, 1e4, 1e4),
+    "a millimetre beside an orbit": (1e-3, 7e6, 7e3),
+    "a micrometre beside an orbit": (1e-6, 7e6, 7e3),
+    "a millimetre beside a planet's orbit": (1e-3, 1e9, 1e6),
+}
+
+
+def beside(length, size, speed):
+    """A pendulum, and an oscillator that does not touch it."""
+    system = da.Mechanical(
+        4,
+        mass=1.0,
+        potential=lambda q: 9.81 * q[1] + (speed / size) ** 2 * (q[2] ** 2 + q[3] ** 2) / 2,
+        holonomic=lambda q: q[0] ** 2 + q[1] ** 2 - length**2,
+    )
+    return system, {"q": [length, 0.0, size, 0.0], "v": [0.0, 0.0, 0.0, speed]}
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("case", LARGE)
+def test_a_small_mechanism_beside_a_large_one(case, method):
+    length = LARGE[case][0]
+    system, start = beside(*LARGE[case])
+    h = 0.06 * np.sqrt(length / 9.81)
+    sol = da.simulate(system, method, **start, t_end=100 * h, step=h, compile=False)
+    assert np.abs(sol.residual("position")).max() < 4e-15 * length**2
+    if "velocity" in sol.method.exact_levels:
+        assert np.abs(sol.residual("velocity")).max() < 1e-13 * length * np.sqrt(9.81 * length)
+
+
+def test_groups():
+    q, v = ca.SX.sym("q", 4), ca.SX.sym("v", 4)
+    found = scales.groups((q, v), (v, ca.vertcat(q[0], q[1], q[3], q[2])), ca.vertcat(q[0] * q[1]))
+    assert found.count == 2
+    assert found.variables == ((0, 0, 1, 1), (0, 0, 1, 1))
+    assert found.rows == (0,)
+    sizes = scales.typical(ca.SX(ca.DM([3.0, 4.0, 0.0, 2.0])), found.variables[0], found.count)
+    np.testing.assert_allclose(ca.evalf(sizes).full().ravel(), [np.sqrt(12.5), np.sqrt(2.0)])
+    np.testing.assert_allclose(ca.evalf(scales.spread(sizes, (1, 0, 1))).full().ravel(), np.sqrt([2.0, 12.5, 2.0]))
+
+
+def test_states_of_port_hamiltonian_systems_and_daes():
+    """Two circuits that do not touch, of 1e-9 and 1e9; two equations likewise."""
+    ports = da.PortHamiltonian(
+        4,
+        hamiltonian=lambda x: x @ x / 2,
+        J=[[0, 1, 0, 0], [-1, 0, 0, 0], [0, 0, 0, 1], [0, 0, -1, 0]],
+        initial={"x": [1e-9, 0.0, 1e9, 0.0]},
+    )
+    for method in ("discrete-gradient", "gauss-2", "midpoint"):
+        sol = da.simulate(ports, method, t_end=2.0, step=0.1, compile=False)
+        assert np.abs((sol.x[:, 0] ** 2 + sol.x[:, 1] ** 2) / 1e-18 - 1).max() < 1e-13
+    dae = da.IndexOneDAE(
+        2,
+        f=lambda y, z: [z[0], z[1]],
+        g=lambda y, z: [z[0] + z[0] ** 3 + y[0], z[1] + z[1] ** 3 / 1e24 + y[1]],
+        algebraic=2,
+        initial={"y": [1e-9, 1e9], "z": [-1e-9, -9e8]},
+    )
+    sol = da.simulate(dae, "radau-iia-3", **da.consistent(dae), t_end=1.0, step=0.1, compile=False)
+    z, y = sol.z[:, 0], sol.y[:, 0]
+    assert np.abs((z + z**3 + y) / y).max() < 1e-15
+    np.testing.assert_allclose(y[-1], 1e-9 * np.exp(-1.0), rtol=1e-7)
