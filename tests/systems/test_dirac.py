@@ -49,6 +49,27 @@ def test_of_a_system():
     assert pendulum.dirac(np.append(pendulum.initial["x"][:8], [1.0, 2.0])).size == 20
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000))
+def test_a_motion_with_feedthrough_lies_in_it(seed):
+    """All matrices of a system with two ports at random: `[R P; P^T S]` dissipates, in the state and through the ports."""
+    rng = np.random.default_rng(seed)
+    A, J, N = rng.normal(size=(5, 5)), rng.normal(size=(3, 3)), rng.normal(size=(2, 2))
+    W, B, J, N = A @ A.T, rng.normal(size=(3, 2)), J - J.T, N - N.T
+    R, P, S = W[:3, :3], W[:3, 3:], W[3:, 3:]
+    system = da.PortHamiltonian(3, hamiltonian=lambda x: x @ x / 2 + x[0] ** 4, J=J, R=R, B=B, P=P, S=S, N=N)
+    x, u = rng.normal(size=3), rng.normal(size=2)
+    z = np.array([x[0] + 4 * x[0] ** 3, x[1], x[2]])
+    both = np.concatenate([z, u])
+    rate, y = (J - R) @ z + (B - P) @ u, (B + P).T @ z + (S - N) @ u
+    flows, efforts = np.concatenate([-rate, -both, y]), np.concatenate([z, W @ both, u])
+    D = system.dirac(x)
+    assert D.size == 10
+    assert D.contains(flows, efforts)
+    assert abs(flows @ efforts) < 1e-12 * np.abs(flows).max() * np.abs(efforts).max()
+    assert not D.contains(flows + np.eye(10)[8], efforts)
+
+
 def test_refused():
     with pytest.raises(da.ModelError, match=r"F G\^T \+ G F\^T has the entry"):
         DiracStructure(np.eye(2), np.eye(2))

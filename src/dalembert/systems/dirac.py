@@ -56,14 +56,21 @@ class DiracStructure:
         return cls(U.T, Y.T)
 
     @classmethod
-    def of_ports(cls, J: NDArray[np.float64], B: NDArray[np.float64], N: NDArray[np.float64]) -> DiracStructure:
-        """That of a port-Hamiltonian system, between storage, dissipation and ports.
+    def of_ports(
+        cls, J: NDArray[np.float64], B: NDArray[np.float64], N: NDArray[np.float64], *, through: bool = False
+    ) -> DiracStructure:
+        """That of a port-Hamiltonian system, between storage, dissipation and ports (Symank 2025, eq. 4.7).
 
-        Flows are `(-E x', f_R, y)`, efforts `(z, e_R, u)`, with `f_R = -z`, `e_R = R z` on the side of the resistor.
+        Flows are `(-E x', f_R, y)`, efforts `(z, e_R, u)`. On the side of the resistor `f_R = -z`, `e_R = R z`; with dissipation
+        `through` the ports, by `P` or `S`, it is `f_R = -(z, u)`, `e_R = [R P; P^T S] (z, u)`.
         """
         n, p = B.shape
-        # -E x' = -J z + e_R - B u,   f_R = -z (so that e_R . f_R = -z . R z),   y = B^T z - N u
-        return cls.of_skew(np.block([[-J, np.eye(n), -B], [-np.eye(n), np.zeros((n, n + p))], [B.T, np.zeros((p, n)), -N]]))
+        r = p if through else 0
+        # -E x' = -J z + e_R1 - B u,   f_R = -(z, u),   y = B^T z + e_R2 - N u
+        storage = [-J, np.eye(n, n + r), -B]
+        resistor = [-np.eye(n + r, n), np.zeros((n + r, n + r)), -np.eye(n + r, p, -n) if r else np.zeros((n, p))]
+        ports = [B.T, np.eye(p, n + r, n) if r else np.zeros((p, n)), -N]
+        return cls.of_skew(np.block([storage, resistor, ports]))
 
     @property
     def size(self) -> int:

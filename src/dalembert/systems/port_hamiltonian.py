@@ -268,12 +268,16 @@ class PortHamiltonian(System):
         return port_changes.autonomous(self)
 
     def dirac(self, x: ArrayLike, t: float = 0.0) -> DiracStructure:
-        """The Dirac structure at a state: flows `(-E x', -z, y)` against efforts `(z, R z, u)`."""
+        """The Dirac structure at a state: flows `(-E x', -z, y)` against efforts `(z, R z, u)`.
+
+        With feedthrough, `P` or `S`, the flows are `(-E x', -(z, u), y)` and the efforts `(z, [R P; P^T S] (z, u), u)`.
+        """
         J = self.at("J", x, t)
         if self._constraint is not None:
             f = ca.Function("J", [self.x, self.t, self.par], [self.structure()])
             J = np.asarray(f(np.asarray(x, dtype=float), t, self.pack()).full())
-        return DiracStructure.of_ports(J, self.at("B", x, t), self.at("N", x, t))
+        through = self.has("P") or self.has("S")
+        return DiracStructure.of_ports(J, self.at("B", x, t), self.at("N", x, t), through=through)
 
     @property
     def algebraic(self) -> bool:
