@@ -9,7 +9,7 @@ import dalembert
 
 ROOT = Path(dalembert.__file__).parent
 LAYERS = (
-    ("_version", "errors", "hooks", "named", "tables"),
+    ("_version", "checking", "errors", "hooks", "named", "tables"),
     ("systems",),
     ("discrete",),
     ("methods",),

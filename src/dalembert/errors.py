@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 P = ParamSpec("P")
 R = TypeVar("R")
 E = TypeVar("E", bound=BaseException)
+C = TypeVar("C", bound=type)
 
 __all__ = [
     "CompilerError",
@@ -159,3 +160,9 @@ def _checked(function: Callable[P, R], options: Iterable[str]) -> Callable[P, R]
         return function(*arguments, **keywords)
 
     return inner
+
+
+def strict(cls: C) -> C:
+    """Make the constructor of a class, a dataclass for example, raise `UnknownKeyword` with a suggestion."""
+    cls.__init__ = suggesting(cls.__init__)  # type: ignore[misc]  # of this very class, not of an instance
+    return cls

@@ -117,6 +117,7 @@ class Sensitivity:
         known = [*self.system.state, *self.system.parameters]
         raise MethodError(f"there is nothing called {str(name)!r} to differentiate by{suggest(str(name), known)}")
 
+    @suggesting
     def jacobian(self, of: str, wrt: str) -> Array:
         """Derivative of a part of the final state with respect to initial values or a parameter."""
         if of not in self.system.state:
@@ -126,6 +127,7 @@ class Sensitivity:
         matrix = self._jacobians[0 if kind == "state" else 1]
         return matrix[self._program.fields[of], part].reshape(self.system.size_of(of), *shape)
 
+    @suggesting
     def gradient(
         self, terminal: Callable[..., object] | None = None, running: Callable[..., object] | None = None
     ) -> dict[str, Array]:

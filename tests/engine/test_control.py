@@ -174,7 +174,7 @@ def test_singular_constraints_are_named_at_the_bound():
         (ErrorControl(smallest=0.5), "outside the bounds"),
         (ErrorControl(smallest=1.0, largest=0.5), "larger than largest"),
         (Backoff(shrink=2.0), "0 < shrink < 1"),
-        (Backoff(largest=0.0), "largest must be a positive step"),
+        (Backoff(largest=0.0), "largest must be positive"),
     ],
 )
 def test_bad_options(kepler, adaptive, message):

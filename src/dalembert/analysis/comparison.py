@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert import tables
-from dalembert.engine.case import check_call, whole
+from dalembert.checking import number, positive, shown, whole
+from dalembert.engine.case import check_call
 from dalembert.engine.consistency import consistent
-from dalembert.engine.initial import number
 from dalembert.engine.progress import Bar
 from dalembert.errors import CompilerError, MethodError, suggesting
 from dalembert.hooks import Hook
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from dalembert.engine.control import Control
 
 REFERENCES = ("murua-5", "radau-iia-5", "gauss-5", "lobatto-pair-5")  # of order eight to ten
+T = TypeVar("T")
 Row = dict[str, str | float]  # the numbers of a run, by name
 
 
@@ -63,6 +64,16 @@ def _check(system: System, options: Options, without: tuple[str, ...], why: str)
     for name in without:
         if options.get(name):
             raise MethodError(f"{name} cannot be used here: {why}")
+
+
+def _several(what: str, value: Iterable[T], expected: str) -> list[T]:
+    """What a user gives as a list."""
+    try:
+        if isinstance(value, str):
+            raise TypeError("a text")
+        return list(value)
+    except Exception as error:  # iteration runs code of the value's own type
+        raise MethodError(f"{what} are {expected}, not {shown(value)}") from error
 
 
 def reference_method(system: System) -> str:
@@ -152,12 +163,11 @@ def convergence(
     by a run with half its steps. Multipliers are compared at the last time at which the method defines them.
     """
     _check(system, options, ("adaptive", *SINGLE), "an order is measured with equal steps")
-    if isinstance(steps, str) or not isinstance(steps, Iterable):
-        raise MethodError(f"steps are numbers of steps such as (20, 40, 80), not {steps!r}")
-    counts = sorted({whole("steps", n) for n in steps})
+    counts = sorted({whole("steps", n) for n in _several("steps", steps, "numbers of steps such as (20, 40, 80)")})
     if len(counts) < 2:
         raise MethodError(f"an order needs at least two numbers of steps, not {steps!r}")
-    name = reference or reference_method(system)
+    find(method).check(system)
+    name = reference_method(system) if reference is None else find(reference)
     quiet: Options = {**options, "progress": False}
     span = number("t_end", t_end) - number("t0", options.get("t0", 0.0))
     with Bar(options.get("progress"), len(counts) + 2, "measuring", "runs") as bar:
@@ -253,8 +263,10 @@ def compare(
     """
     _check(system, options, SINGLE, "several runs are compared")
     number("t_end", t_end)
-    number("step", step)
-    chosen = [find(m) for m in (methods.split(",") if isinstance(methods, str) else methods)]
+    positive("step", step)
+    whole("repeat", repeat)
+    given = methods.split(",") if isinstance(methods, str) else [methods] if isinstance(methods, Method) else methods
+    chosen = [find(m) for m in _several("methods", given, "names of methods, or objects of da.methods")]
     if not chosen:
         raise MethodError("there is nothing to compare: name at least one method")
     for method in chosen:

@@ -11,10 +11,10 @@ import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike
 
+from dalembert.checking import number
 from dalembert.engine import kinds, newton
 from dalembert.engine.case import Array
 from dalembert.engine.checks import independent
-from dalembert.engine.initial import number
 from dalembert.engine.kinds import Values
 from dalembert.engine.kinds.mechanics import accelerations
 from dalembert.errors import ConvergenceError, MethodError, suggesting

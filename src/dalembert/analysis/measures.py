@@ -10,6 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.analysis.comparison import VALUES, Options
+from dalembert.checking import reals, whole
+from dalembert.engine.case import check_call
 from dalembert.errors import MethodError, suggesting
 from dalembert.methods.base import Method
 from dalembert.simulate import simulate
@@ -44,15 +46,16 @@ class Trend:
         return f"{verdict}: {self.slope:.2e} +- {self.error:.1e} per unit time, within {self.range[0]:.6g} .. {self.range[1]:.6g}"
 
 
+@suggesting
 def trend(t: ArrayLike, values: ArrayLike, blocks: int = 40) -> Trend:
     """A line fitted to the means of blocks, so that oscillations within a block do not count as independent values.
 
     The standard error of the slope is widened by the correlation of neighbouring blocks, `sqrt((1 + r) / (1 - r))`.
     """
-    t, values = np.asarray(t, dtype=float), np.asarray(values, dtype=float)
+    t, values = reals("t", t, MethodError), reals("values", values, MethodError)
     if t.ndim != 1 or t.shape != values.shape:
         raise MethodError(f"trend takes as many values as times, not arrays of the shapes {values.shape} and {t.shape}")
-    blocks = min(blocks, len(t) // 2)
+    blocks = min(whole("blocks", blocks), len(t) // 2)
     if blocks < 4:
         raise MethodError(f"{len(t)} values are too few for a trend; at least 8 are needed")
     edges = np.linspace(0, len(t), blocks + 1).astype(int)
@@ -70,6 +73,7 @@ def trend(t: ArrayLike, values: ArrayLike, blocks: int = 40) -> Trend:
 @suggesting(options=Options.__annotations__)
 def reversibility(system: System, method: str | Method, *, t_end: float, step: float, **options: Unpack[Options]) -> float:
     """The reversibility defect: run, reverse the velocities, run as long again; the relative distance to the start."""
+    check_call(system, options.get("compile", "auto"))
     if not isinstance(system, Constrained):
         raise MethodError(f"{system.name!r} has no velocities or momenta to reverse")
     there = simulate(system, method, t_end=t_end, step=step, **options)
@@ -84,9 +88,13 @@ def reversibility(system: System, method: str | Method, *, t_end: float, step: f
     return float(np.abs(again.q[-1] - there.q[0]).max() / size)
 
 
+@suggesting
 def growth(t: ArrayLike, errors: ArrayLike) -> tuple[float, float]:
     """`rate` and `power` of `|error| = rate t^power`, fitted to the envelope in the second half of the run."""
-    t, e = np.asarray(t, dtype=float), np.maximum.accumulate(np.abs(np.asarray(errors, dtype=float)))
+    t, values = reals("t", t, MethodError), reals("errors", errors, MethodError)
+    if t.ndim != 1 or t.shape != values.shape or not len(t):
+        raise MethodError(f"growth takes as many errors as times, not arrays of the shapes {values.shape} and {t.shape}")
+    e = np.maximum.accumulate(np.abs(values))
     keep = (t > t[-1] / 2) & (e > 0)
     if keep.sum() < 2:
         return 0.0, 0.0

@@ -7,13 +7,16 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.checking import number
+from dalembert.engine.case import check_call
 from dalembert.engine.initial import inputs_of
 from dalembert.engine.ode import Rate
-from dalembert.errors import MethodError
+from dalembert.errors import MethodError, suggesting
 from dalembert.systems.base import System
 from dalembert.systems.constrained import Constrained
 
 
+@suggesting
 def ode(
     system: System,
     parameters: Mapping[str, ArrayLike] | None = None,
@@ -27,6 +30,7 @@ def ode(
     The constraints hold at acceleration level only: a numerical solution drifts away from those of position and velocity, unless
     `omega` stabilises them, `g'' + 2 xi omega g' + omega^2 g = 0`.
     """
+    check_call(system, "auto")
     if not isinstance(system, Constrained):
         raise MethodError(f"ode() treats mechanical and Hamiltonian systems; {system.name!r} is a {system.kind} system")
-    return Rate(system, system.pack(parameters), inputs_of(system, u, 0.0), xi, omega)
+    return Rate(system, system.pack(parameters), inputs_of(system, u, 0.0), number("xi", xi), number("omega", omega))

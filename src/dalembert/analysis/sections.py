@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dalembert.checking import positive, reals, shown, whole
 from dalembert.engine import driver
-from dalembert.engine.case import Case, check_call, make_grid, make_rule, whole
+from dalembert.engine.case import Case, check_call, make_grid, make_rule
 from dalembert.engine.driver import Array, Engine, Grid
 from dalembert.engine.events import Event, Hits, Watch
-from dalembert.engine.initial import number
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
 from dalembert.engine.progress import Bar
 from dalembert.engine.steps import Shortened
-from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError, suggesting
+from dalembert.errors import DalembertError, InconsistentState, Interrupted, MethodError, ModelError, suggesting
 from dalembert.hooks import Hook
 from dalembert.methods.base import Method
 from dalembert.named import Named
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 Quantity = tuple[str, int]  # `("q", 0)`: the first coordinate; `("v", 0)` and `("p", 0)`: its rate and momentum
 Where = Callable[[Array], NDArray[np.bool_]]  # of `q` with coordinates first: the points that are drawn
 CHUNK = 2048
+MOST = 10**9  # points, or steps between two of them
 PATIENCE = 200_000  # steps without a crossing after which a section counts as never crossed
 
 
@@ -89,8 +90,9 @@ def poincare(
     check_call(system, compile)
     if not system.has_energy:
         raise MethodError(f"poincare treats mechanical, Hamiltonian and port-Hamiltonian systems, not a {system.kind} one")
-    n, rule = whole("n", n), make_rule(tolerance, max_iterations)
-    strobe, step = _strobe(section, number("step", step))
+    n, rule, patience = whole("n", n, most=MOST), make_rule(tolerance, max_iterations), whole("patience", patience)
+    strobe, step = _strobe(section, positive("step", step))
+    event = _event(section, direction) if strobe is None else None
     grid = make_grid(t0, t0 + step, step, 1)
     cases = [
         Case.of(system, method, given, t0=t0, u=u, parameters=parameters) for given in _orbits({"q": q, "v": v, "p": p, "x": x})
@@ -99,10 +101,9 @@ def poincare(
     bar = Bar(progress, n * len(cases), "sections", "points")
     try:
         for k, case in enumerate(cases):
-            if strobe is not None:
-                hits, taken = _stroboscopic(case, n, strobe, grid, rule, compile)
+            if event is None:
+                hits, taken = _stroboscopic(case, n, strobe or 1, grid, rule, compile)
             else:
-                event = section if isinstance(section, Event) else Event(section, direction, name="section")  # type: ignore[arg-type]
                 hits, taken = _crossings(case, event, n, grid, rule, compile, patience, partial(_show, bar, k * n))
             steps += taken
             orbits.append(hits)
@@ -121,22 +122,29 @@ def _show(bar: Bar, before: int, found: int) -> None:
     bar.show(before + found)
 
 
+def _event(section: object, direction: int) -> Event:
+    """The event whose crossings are the section."""
+    if not isinstance(section, Event) and not callable(section):
+        raise MethodError(
+            f"section must be a function of the motion, an Event, a number of steps or a period, not {shown(section)}"
+        )
+    return section if isinstance(section, Event) else Event(section, direction, name="section")
+
+
 def _strobe(section: object, step: float) -> tuple[int | None, float]:
     """For a stroboscopic section the number of steps between two points, and the step that fits."""
     if isinstance(section, (int, np.integer)) and not isinstance(section, bool):
-        return whole("section", section), step
+        return whole("section", section, most=MOST), step
     if isinstance(section, (float, np.floating)):
-        period = number("section", section)
-        if period <= 0:
-            raise MethodError(f"the period of a stroboscopic section must be positive, not {period:g}")
-        count = max(1, int(np.ceil(period / step * (1 - 1e-12))))
+        period = positive("section, the period,", section)
+        count = whole("section / step", max(1.0, float(np.ceil(period / step * (1 - 1e-12)))), most=MOST)
         return count, period / count
     return None, step
 
 
 def _orbits(values: Mapping[str, ArrayLike | None]) -> list[dict[str, ArrayLike | None]]:
     """The initial values of each orbit."""
-    given = {name: np.asarray(x, dtype=float) for name, x in values.items() if x is not None}
+    given = {name: reals(name, x, InconsistentState) for name, x in values.items() if x is not None}
     counts = {len(x) for x in given.values() if x.ndim == 2}
     if len(counts) > 1:
         raise MethodError(f"{', '.join(given)} have different numbers of orbits: {sorted(counts)}")

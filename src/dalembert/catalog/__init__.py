@@ -31,7 +31,7 @@ from dalembert.catalog.ports import (
     three_carts,
     windy_pendulum,
 )
-from dalembert.errors import ModelError, suggest
+from dalembert.errors import ModelError, suggest, suggesting
 from dalembert.systems import System
 from dalembert.tables import Table
 
@@ -108,6 +108,7 @@ class SystemInfo:
     make: Callable[..., System]
 
 
+@suggesting
 def list_systems() -> Table[SystemInfo]:
     """All systems of the catalog."""
     rows = []

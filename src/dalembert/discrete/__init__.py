@@ -15,18 +15,19 @@ import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike, NDArray
 
+from dalembert.checking import one_of, reals
 from dalembert.discrete.gradients import GRADIENTS, Ends, Field
-from dalembert.errors import MethodError, ModelError
+from dalembert.errors import ModelError, suggesting
 from dalembert.systems.base import column
 from dalembert.systems.tracing import call, symbols
 
 
+@suggesting
 def jacobian(f: Callable[..., object], x0: ArrayLike, x1: ArrayLike, kind: str = "gonzalez") -> NDArray[np.float64]:
     """The discrete Jacobian of `f(x)` between two points, one row for each entry of `f`."""
-    if kind not in GRADIENTS:
-        raise MethodError(f"there is no discrete gradient {kind!r}; known: {', '.join(GRADIENTS)}")
-    a, b = (np.atleast_1d(np.asarray(v, dtype=float)) for v in (x0, x1))
-    if a.shape != b.shape or a.ndim != 1 or not (np.isfinite(a).all() and np.isfinite(b).all()):
+    one_of("kind", kind, GRADIENTS)
+    a, b = (np.atleast_1d(reals(name, v, ModelError, "a vector of numbers")) for name, v in (("x0", x0), ("x1", x1)))
+    if a.shape != b.shape or a.ndim != 1:
         raise ModelError(f"x0 and x1 must be finite vectors of the same length, not {x0!r} and {x1!r}")
     n = len(a)
     x, t = SX.sym("x", n), SX.sym("t")
@@ -39,6 +40,7 @@ def jacobian(f: Callable[..., object], x0: ArrayLike, x1: ArrayLike, kind: str =
     return np.asarray(D(a, b, 0.0).full())
 
 
+@suggesting
 def gradient(f: Callable[..., object], x0: ArrayLike, x1: ArrayLike, kind: str = "gonzalez") -> NDArray[np.float64]:
     """The discrete gradient of a scalar function."""
     D = jacobian(f, x0, x1, kind)

@@ -9,8 +9,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dalembert.checking import number, reals, shown, whole
 from dalembert.engine import kinds
-from dalembert.engine.initial import Inputs, inputs_of, number
+from dalembert.engine.initial import Inputs, inputs_of
 from dalembert.engine.kinds import Given, Values
 from dalembert.engine.machine import memory as physical_memory
 from dalembert.engine.newton import EPS, Rule
@@ -22,6 +23,7 @@ from dalembert.methods.base import Method, find
 from dalembert.systems.base import System
 
 Array = NDArray[np.float64]
+MOST_ITERATIONS = 10**6  # of Newton in one step: no iteration needs more
 ENGINES = 32  # kept with a system; the oldest one goes first
 _BUILDING = threading.RLock()
 
@@ -103,25 +105,11 @@ def start(
 
 def given_multipliers(system: System, lam: ArrayLike) -> Array:
     """Given multipliers, refused where they are not one number for each constraint."""
-    try:
-        given = np.asarray(lam, dtype=float).ravel()
-    except (TypeError, ValueError):
-        given = np.full(1, np.nan)
-    if given.shape != (system.m,) or not np.isfinite(given).all():
-        raise InconsistentState(f"lam must be {system.m} finite numbers, one for each constraint, not {lam!r}")
+    expected = f"{system.m} finite numbers, one for each constraint"
+    given = reals("lam", lam, InconsistentState, expected).ravel()
+    if given.shape != (system.m,):
+        raise InconsistentState(f"lam must be {expected}, not {shown(lam)}")
     return given
-
-
-def whole(name: str, value: object) -> int:
-    """A whole number, at least 1."""
-    try:
-        number = int(value)  # type: ignore[call-overload]
-        good = not isinstance(value, bool) and number == value and number >= 1
-    except (TypeError, ValueError, OverflowError):
-        good = False
-    if not good:
-        raise MethodError(f"{name} must be a whole number, at least 1, not {value!r}")
-    return int(number)
 
 
 def make_grid(t0: float, t_end: float, step: float, save_every: int) -> Grid:
@@ -131,7 +119,7 @@ def make_grid(t0: float, t_end: float, step: float, save_every: int) -> Grid:
         raise MethodError(f"step must be positive, not {step:g}; to run backwards in time, reverse the velocities")
     if t_end < t0:
         raise MethodError(f"t_end = {t_end:g} lies before t0 = {t0:g}; to run backwards in time, reverse the velocities")
-    save_every = whole("save_every", save_every)
+    save_every = whole("save_every", save_every, most=2**62)
     count = (t_end - t0) / step
     if count / save_every > min(1e9, physical_memory() / 48):
         raise MethodError(
@@ -142,7 +130,7 @@ def make_grid(t0: float, t_end: float, step: float, save_every: int) -> Grid:
 
 def make_rule(tolerance: float | None, max_iterations: int) -> Rule:
     """The rule of Newton's iteration, checked."""
-    max_iterations = whole("max_iterations", max_iterations)
+    max_iterations = whole("max_iterations", max_iterations, most=MOST_ITERATIONS)
     if tolerance is None:
         return Rule(max_iterations=max_iterations)
     tolerance = number("tolerance", tolerance)
@@ -156,4 +144,4 @@ def check_call(system: object, compile: object) -> None:
     if not isinstance(system, System):
         raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}")
     if not (isinstance(compile, (bool, np.bool_)) or (isinstance(compile, str) and compile == "auto")):
-        raise MethodError(f"compile must be 'auto', True or False, not {compile!r}")
+        raise MethodError(f"compile must be 'auto', True or False, not {shown(compile)}")

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert.checking import number
 from dalembert.engine import kinds
 from dalembert.engine.consistent import Consistent
-from dalembert.engine.initial import inputs_of, number
+from dalembert.engine.initial import inputs_of
 from dalembert.errors import MethodError, suggesting
 from dalembert.systems.base import System
 

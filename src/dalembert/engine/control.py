@@ -13,10 +13,11 @@ from dataclasses import asdict, dataclass, field
 import casadi as ca
 import numpy as np
 
+from dalembert.checking import options, positive, shown
 from dalembert.engine.adaptive import Adaptive
 from dalembert.engine.machine import bind
 from dalembert.engine.run import Array
-from dalembert.errors import MethodError, ModelError, suggest
+from dalembert.errors import MethodError, ModelError, strict, suggest
 from dalembert.methods.base import Method
 from dalembert.systems.base import System, scalar
 from dalembert.systems.constrained import Constrained
@@ -45,10 +46,10 @@ class Control:
 
     def check(self) -> None:
         """Refuse options that make no sense."""
+        options(self)
         for name in ("smallest", "largest"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, (int, float)) and np.isfinite(value) and value > 0):
-                raise MethodError(f"{name} must be a positive step, not {value!r}")
+            if getattr(self, name) is not None:
+                positive(name, getattr(self, name))
         if self.smallest is not None and self.largest is not None and self.smallest > self.largest:
             raise MethodError(f"smallest = {self.smallest:g} is larger than largest = {self.largest:g}")
 
@@ -61,6 +62,7 @@ class Control:
         return [type(self).__name__, {k: repr(v) for k, v in asdict(self).items() if not callable(v)}]
 
 
+@strict
 @dataclass(frozen=True)
 class Backoff(Control):
     """Shrink the step where Newton's iteration fails, let it grow after `after` successes in a row.
@@ -96,6 +98,7 @@ class Backoff(Control):
         return advance
 
 
+@strict
 @dataclass(frozen=True)
 class ErrorControl(Control):
     """Keep the local error of each step below `atol + rtol |y|`, measured by step doubling, with a PI controller.
@@ -114,9 +117,8 @@ class ErrorControl(Control):
     def check(self) -> None:
         super().check()
         for name in ("rtol", "atol"):
-            value = getattr(self, name)
-            if not (isinstance(value, (int, float)) and np.isfinite(value) and value >= 0):
-                raise MethodError(f"{name} must be a number, not negative, not {value!r}")
+            if getattr(self, name) < 0:
+                raise MethodError(f"{name} must be a number, not negative, not {getattr(self, name)!r}")
         if self.rtol + self.atol <= 0:
             raise MethodError("rtol and atol are both zero: no step could be small enough")
         if self.rtol < 2e-15 and self.atol == 0:
@@ -167,6 +169,7 @@ class ErrorControl(Control):
         return max(float(np.sqrt(np.mean(ratio**2))), 1e-10)
 
 
+@strict
 @dataclass(frozen=True)
 class Reversible(Control):
     """Steps in proportion to a time scale `sigma(q)` of the motion, chosen so that symmetric methods stay reversible.
@@ -264,7 +267,7 @@ def find(adaptive: object) -> Control | None:
         adaptive = NAMES[adaptive]()
     if not isinstance(adaptive, Control):
         raise MethodError(
-            f"adaptive must be True, False, one of {', '.join(NAMES)}, or an object of da.control, not {adaptive!r}"
+            f"adaptive must be True, False, one of {', '.join(NAMES)}, or an object of da.control, not {shown(adaptive)}"
         )
     adaptive.check()
     return adaptive

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from dalembert.checking import flag, shown, text, whole
 from dalembert.engine.machine import Records
 from dalembert.engine.run import Array, Stretch
-from dalembert.errors import DalembertError, MethodError, ModelError
+from dalembert.errors import DalembertError, MethodError, ModelError, strict
 from dalembert.named import Named
 from dalembert.systems.base import System, scalar
 from dalembert.systems.batch import batch, dense
@@ -21,6 +22,7 @@ Hit = tuple[float, Array]  # time and state of a crossing
 EPS = float(np.finfo(float).eps)
 
 
+@strict
 @dataclass(frozen=True)
 class Event:
     """A function of `q`, `v`, `p` (or `x`; or `y`, `z`), `t` and parameters whose zeros are looked for.
@@ -35,9 +37,11 @@ class Event:
 
     def __post_init__(self) -> None:
         if not callable(self.function):
-            raise MethodError(f"an event is a function of q, v, t and parameters, not {self.function!r}")
-        if self.direction not in (-1, 0, 1):
+            raise MethodError(f"an event is a function of q, v, t and parameters, not {shown(self.function)}")
+        if whole("direction", self.direction, least=-1) > 1:
             raise MethodError(f"direction must be 1 (from below), -1 (from above) or 0 (both), not {self.direction!r}")
+        flag("terminal", self.terminal)
+        text("name", self.name)
 
 
 @dataclass(frozen=True)
@@ -61,7 +65,7 @@ def make(events: object) -> list[Event]:
     elif events is None:
         events = ()
     if not isinstance(events, Iterable):
-        raise MethodError(f"events must be a function, an Event, or several of them, not {events!r}")
+        raise MethodError(f"events must be a function, an Event, or several of them, not {shown(events)}")
     given: Sequence[Event | Callable[..., object]] = list(events)
     out = []
     for i, event in enumerate(given, 1):

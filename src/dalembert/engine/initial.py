@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dalembert.checking import reals
 from dalembert.errors import InconsistentState, MethodError
 from dalembert.systems.base import System
 
@@ -16,31 +17,13 @@ Inputs = Callable[[Array], Array]
 
 def vector(system: System, name: str, value: object) -> Array:
     """One initial value, its shape and its finiteness checked."""
-    try:
-        array = np.atleast_1d(np.array(value, dtype=float))
-    except (TypeError, ValueError) as error:
-        raise InconsistentState(f"{name} must be {system.size_of(name)} numbers, not {value!r}") from error
     size = system.size_of(name)
+    array = np.atleast_1d(reals(name, value, InconsistentState, f"{size} numbers"))
     if array.shape != (size,):
         names = ", ".join(system.coordinates[:6]) + (", ..." if size > 6 else "")
         hint = f" ({names})" if size == system.n else ""
         raise InconsistentState(f"{name} has the shape {array.shape}; expected {size} numbers{hint}")
-    if not np.isfinite(array).all():
-        raise InconsistentState(
-            f"{name} is not finite: its entry {int(np.argmin(np.isfinite(array))) + 1} is {array[~np.isfinite(array)][0]}"
-        )
     return array
-
-
-def number(name: str, value: object) -> float:
-    """One finite number."""
-    try:
-        out = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError) as error:
-        raise MethodError(f"{name} must be a number, not {value!r}") from error
-    if not np.isfinite(out):
-        raise MethodError(f"{name} must be finite, not {out:g}")
-    return out
 
 
 def inputs_of(system: System, u: object, t0: float) -> Inputs:

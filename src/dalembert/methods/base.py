@@ -9,7 +9,8 @@ from typing import Any, ClassVar, TypedDict, TypeVar, Unpack, dataclass_transfor
 
 import casadi as ca
 
-from dalembert.errors import MethodError, suggest
+from dalembert.checking import shown
+from dalembert.errors import MethodError, strict, suggest, suggesting
 from dalembert.methods.scheme import Scheme
 from dalembert.methods.step import Step
 from dalembert.systems.base import System
@@ -142,7 +143,7 @@ def register(name: str, **facts: Unpack[Facts]) -> Callable[[Cls], Cls]:
     def entered(cls: Cls) -> Cls:
         for key, value in {"name": name, **facts}.items():
             setattr(cls, key, staticmethod(value) if callable(value) else value)
-        REGISTER[name] = dataclass(frozen=True)(cls)
+        REGISTER[name] = strict(dataclass(frozen=True)(cls))
         return cls
 
     return entered
@@ -174,7 +175,7 @@ def find(method: str | Method | type[Method]) -> Method:
     if isinstance(method, type) and issubclass(method, Method):
         return method()
     if not isinstance(method, str):
-        raise MethodError(f"a method is a name or an object of da.methods, not {method!r}")
+        raise MethodError(f"a method is a name or an object of da.methods, not {shown(method)}")
     method = ALIASES.get(method, method)
     if method in REGISTER:
         return REGISTER[method]()
@@ -201,6 +202,7 @@ class MethodInfo:
     method: Callable[..., Method]
 
 
+@suggesting
 def list_methods() -> Table[MethodInfo]:
     """All methods: order in (q, v, lam), the index they treat, and what they keep exactly."""
     rows = []

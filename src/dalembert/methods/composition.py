@@ -10,7 +10,8 @@ from __future__ import annotations
 import casadi as ca
 from casadi import SX
 
-from dalembert.errors import MethodError
+from dalembert.checking import one_of, whole
+from dalembert.errors import MethodError, suggesting
 from dalembert.methods.base import Method, find, register
 from dalembert.methods.step import Solve, Step
 from dalembert.systems.base import System
@@ -62,9 +63,8 @@ class Composition(Method):
         object.__setattr__(self, "treats", base.treats)
         if not base.symmetric:
             raise MethodError(f"only symmetric methods can be composed to a higher order; {base} is not")
-        if self.scheme not in ("yoshida", "suzuki"):
-            raise MethodError(f"scheme must be 'yoshida' or 'suzuki', not {self.scheme!r}")
-        if self.to not in (4, 6, 8):
+        one_of("scheme", self.scheme, ("yoshida", "suzuki"))
+        if whole("order", self.to) not in (4, 6, 8):
             raise MethodError(f"composition leads to order 4, 6 or 8, not {self.to!r}")
 
     @property
@@ -137,6 +137,7 @@ class Composition(Method):
         )  # fmt: skip
 
 
+@suggesting
 def compose(method: str | Method, *, order: int = 4, scheme: str = "yoshida") -> Composition:
     """A symmetric method composed to order 4, 6 or 8: `da.compose("energy-momentum", order=4)`.
 

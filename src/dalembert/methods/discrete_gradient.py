@@ -23,6 +23,7 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from dalembert.checking import one_of
 from dalembert.discrete.gradients import GRADIENTS, SYMMETRIC, Ends, Field, Pullback, itoh_abe
 from dalembert.errors import MethodError, ModelError
 from dalembert.methods.base import Method, register
@@ -147,8 +148,7 @@ class _Balanced(Method):
 
     def __post_init__(self) -> None:
         for name, known in (("gradient", GRADIENTS), ("at", RULES), ("z2", self.completions)):
-            if getattr(self, name) not in known:
-                raise MethodError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
+            one_of(name, getattr(self, name), known)
 
     @property
     def symmetric(self) -> bool:

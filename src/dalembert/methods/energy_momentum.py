@@ -27,8 +27,8 @@ from typing import ClassVar
 import casadi as ca
 from casadi import SX
 
+from dalembert.checking import one_of
 from dalembert.discrete.gradients import GRADIENTS, SYMMETRIC, Ends, Field, Pullback
-from dalembert.errors import MethodError
 from dalembert.methods import scheme
 from dalembert.methods.base import Method, register
 from dalembert.methods.runge_kutta import RungeKutta
@@ -129,8 +129,7 @@ class _Balanced(Method):
     treats: ClassVar[tuple[str, ...]] = ("mechanical", "hamiltonian")
 
     def __post_init__(self) -> None:
-        if not isinstance(self.gradient, str) or self.gradient not in GRADIENTS:
-            raise MethodError(f"gradient must be one of {', '.join(GRADIENTS)}, not {self.gradient!r}")
+        one_of("gradient", self.gradient, GRADIENTS)
 
     @property
     def symmetric(self) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from dalembert.errors import MethodError
+from dalembert.checking import one_of, options, positive
 from dalembert.methods.base import Method, register
 from dalembert.methods.explicit import TABLEAUS
 from dalembert.methods.tableaus import Tableau
@@ -71,10 +71,10 @@ class Reduced(Method):
         return frozenset({Need.VELOCITIES, Need.MASS})
 
     def __post_init__(self) -> None:
-        if self.integrator not in (*SCIPY, *TABLEAUS):
-            raise MethodError(f"integrator must be one of {', '.join((*SCIPY, *TABLEAUS))}, not {self.integrator!r}")
-        if not (self.rtol > 0 and self.atol > 0):
-            raise MethodError(f"rtol and atol must be positive, not {self.rtol!r} and {self.atol!r}")
+        options(self)
+        one_of("integrator", self.integrator, (*SCIPY, *TABLEAUS))
+        positive("rtol", self.rtol)
+        positive("atol", self.atol)
 
     def reduction(self, h: float) -> Reduction:
         """What is to be done, for rows at a distance `h`."""
@@ -136,8 +136,9 @@ class Baumgarte(Reduced):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not (self.xi > 0 and (self.omega is None or self.omega > 0)):
-            raise MethodError(f"xi and omega must be positive, not {self.xi!r} and {self.omega!r}")
+        positive("xi", self.xi)
+        if self.omega is not None:
+            positive("omega", self.omega)
 
     def reduction(self, h: float) -> Reduction:
         return self._reduction(self.xi, self.omega or 1 / h)
@@ -161,8 +162,7 @@ class Projection(Reduced):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.weight not in ("mass", "orthogonal"):
-            raise MethodError(f"weight must be 'mass' or 'orthogonal', not {self.weight!r}")
+        one_of("weight", self.weight, ("mass", "orthogonal"))
 
     @property
     def needs(self) -> frozenset[Need]:

@@ -31,7 +31,8 @@ from typing import ClassVar
 import casadi as ca
 from casadi import SX
 
-from dalembert.errors import MethodError, ModelError
+from dalembert.checking import one_of
+from dalembert.errors import ModelError
 from dalembert.methods.base import Method, register
 from dalembert.methods.step import Block, Step, split_solves
 from dalembert.systems import scales
@@ -166,8 +167,8 @@ class Variational(_Mechanical):
     def __post_init__(self) -> None:
         for name in ("lagrangian", "constraint"):
             value = getattr(self, name)
-            if not callable(value) and value not in NODES:
-                raise MethodError(f"{name} must be one of {', '.join(NODES)}, or a function of q0, q1 and h, not {value!r}")
+            if not callable(value):
+                one_of(f"{name}, where it is no function of q0, q1 and h,", value, NODES)
 
     def step(self, system: Mechanical) -> Step:
         return variational_step(system, self.lagrangian, self.constraint)
@@ -207,8 +208,7 @@ class McLachlanPerlmutter(_Mechanical):
         return self.lagrangian == "trapezoidal"
 
     def __post_init__(self) -> None:
-        if self.lagrangian not in ("trapezoidal", "left"):
-            raise MethodError(f"lagrangian must be 'trapezoidal' or 'left', not {self.lagrangian!r}")
+        one_of("lagrangian", self.lagrangian, ("trapezoidal", "left"))
 
     def step(self, system: Mechanical) -> Step:
         s, h, t, n, m = system, SX.sym("h"), system.t, system.n, system.m

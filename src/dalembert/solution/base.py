@@ -16,7 +16,7 @@ from dalembert.engine.case import Case
 from dalembert.engine.events import Hits
 from dalembert.engine.initial import Inputs
 from dalembert.engine.run import Layout, Run
-from dalembert.errors import MethodError, suggest
+from dalembert.errors import MethodError, suggest, suggesting
 from dalembert.hooks import Hook
 from dalembert.methods.base import Method
 from dalembert.named import Named
@@ -244,6 +244,7 @@ class Solution(ABC):
 
     # ---- constraints and momenta ------------------------------------------------------------------------
 
+    @suggesting
     def residual(self, level: str = "position") -> Array:
         """Constraint residuals, one column a constraint.
 
@@ -264,6 +265,7 @@ class Solution(ABC):
     def _acceleration(self) -> Array:
         return np.zeros((len(self.t), 0))
 
+    @suggesting
     def momentum(self, name: str, dimension: int | None = None) -> Array:
         """Total `"linear"` or `"angular"` momentum (about the origin) of a system of particles.
 
@@ -273,6 +275,7 @@ class Solution(ABC):
 
     # ---- between the stored times -----------------------------------------------------------------------
 
+    @suggesting
     def at(self, t: ArrayLike, how: str = "polynomial") -> Sample:
         """The solution at any times of the run.
 
@@ -344,18 +347,22 @@ class Solution(ABC):
     def _variables(self, data: Variables, coords: Variables) -> None:
         """Add what this kind of solution has beside the common variables."""
 
+    @suggesting
     def save(self, path: str | Path) -> Path:
         """Write to a NetCDF file, the system's functions included; `da.load` reads it without the model's source."""
         return WRITE(self, path)
 
+    @suggesting
     def report(self, path: str | Path) -> Path:
         """One HTML file that opens offline: summary, interactive figures, and an animation linked to them."""
         return REPORT(self, path)
 
+    @suggesting
     def animate(self, path: str | Path, *, fps: int = 30, seconds: float | None = None) -> Path:
         """The motion as an animation, `.gif` or `.mp4`."""
         return ANIMATE(self, path, fps, seconds)
 
+    @suggesting
     def plot(self, path: str | Path | None = None, *, dpi: float | None = None) -> Figure:
         """Motion, energy and constraints in one matplotlib figure; written to `path` where one is given."""
         return PLOT(self, path, dpi)

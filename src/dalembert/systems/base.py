@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import keyword
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
@@ -12,6 +13,7 @@ import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike
 
+from dalembert.checking import text, whole
 from dalembert.errors import ModelError, suggest
 from dalembert.systems import tracing
 from dalembert.systems.batch import batch, dense
@@ -57,15 +59,15 @@ class System(ABC):
     ) -> None:
         self.coordinates = names(coordinates)
         self.n = len(self.coordinates)
-        self.name = name or type(self).__name__
-        if dimension not in (None, 1, 2, 3):
+        self.name = type(self).__name__ if name is None else text("name", name, ModelError) or type(self).__name__
+        if dimension is not None and whole("dimension", dimension, ModelError) > 3:
             raise ModelError(f"dimension is the dimension of space of each particle, 1, 2 or 3, not {dimension!r}")
         if dimension and self.n % dimension:
             raise ModelError(f"{self.n} coordinates cannot be particles in {dimension} dimensions")
         self.dimension = dimension
         self.parameters: dict[str, Array] = {}
         for key, value in mapping("parameters", parameters).items():
-            if key in RESERVED or not key.isidentifier():
+            if key in RESERVED or not key.isidentifier() or keyword.iskeyword(key):
                 raise ModelError(f"a parameter cannot be called {key!r}: that name has a meaning of its own")
             self.parameters[key] = numbers(f"parameter {key!r}", value)
         self._functions: dict[str, ca.Function] = {}

@@ -18,10 +18,11 @@ import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike, NDArray
 
-from dalembert.errors import ModelError, suggest, suggesting
+from dalembert.errors import ModelError, strict, suggest, suggesting
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 
+@strict
 @dataclass(frozen=True)
 class Feedback:
     """Output feedback between two ports, `u_a = gain y_b`, `u_b = -gain y_a`: a gyrator. External inputs are added."""
@@ -31,6 +32,7 @@ class Feedback:
     gain: float = 1.0
 
 
+@strict
 @dataclass(frozen=True)
 class Couple:
     """Kinematic coupling: `sum of weight * y = 0` over named ports, with one multiplier; `u` gets `-weight * lam`.
@@ -41,6 +43,7 @@ class Couple:
     weights: Mapping[str, float]
 
 
+@strict
 @dataclass(frozen=True)
 class Relation:
     """`M y + N u = 0` over a list of ports, power-preserving: `M N^T + N M^T = 0` and rank `[M N]` full."""

@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from dalembert.checking import MOST, whole
 from dalembert.errors import ModelError
 from dalembert.systems import scales
 from dalembert.systems.base import System
@@ -89,9 +90,7 @@ class Constrained(System):
     def _define_inputs(self, inputs: Model) -> None:
         """A number of inputs that `force` uses itself, or the matrix `B(q)` of their forces."""
         if isinstance(inputs, int | np.integer) and not isinstance(inputs, bool):
-            if inputs < 0:
-                raise ModelError(f"inputs is a matrix B(q) or a number of inputs, not {inputs}")
-            self.u = SX.sym("u", int(inputs))
+            self.u = SX.sym("u", whole("the number of inputs", inputs, ModelError, least=0, most=MOST))
             return
         n, B = self.nv, self._trace("inputs", inputs, ("q", "t"))
         B = B.T if B.shape == (1, n) and n > 1 else B

@@ -10,6 +10,7 @@ import casadi as ca
 from casadi import SX
 from numpy.typing import ArrayLike
 
+from dalembert.checking import MOST, shown, whole
 from dalembert.errors import ModelError, suggesting
 from dalembert.systems import scales
 from dalembert.systems.base import System
@@ -29,6 +30,17 @@ class Keywords(TypedDict, total=False):
     parameters: Mapping[str, ArrayLike] | None
     name: str | None
     initial: Mapping[str, ArrayLike] | None
+
+
+def _listed(parts: Sequence[Model] | None) -> list[Model]:
+    """The parts of a right-hand side."""
+    try:
+        functions = list(parts or ())
+    except Exception as error:  # truth and iteration run code of the value's own type
+        raise ModelError(f"parts is a list of functions that add up to the right-hand side, not {shown(parts)}") from error
+    if not functions:
+        raise ModelError("parts is empty: give the functions that add up to the right-hand side")
+    return functions
 
 
 class IndexTwoDAE(System):
@@ -78,12 +90,10 @@ class IndexTwoDAE(System):
         super().__init__(coordinates, parameters, name, initial)
         if (f is None) == (parts is None):
             raise ModelError("give the right-hand side as f=... or as parts=[...], one of them")
-        if isinstance(inputs, bool) or not isinstance(inputs, int) or inputs < 0:
-            raise ModelError(f"inputs is the number of inputs of the system, not {inputs!r}")
-        self.u = SX.sym("u", inputs)
+        self.u = SX.sym("u", whole("inputs", inputs, ModelError, least=0, most=MOST))
         constraint = self._trace_constraint(g)
         self._define("g", ca.densify(constraint))
-        functions = [f] if f is not None else list(parts or ())
+        functions = [f] if f is not None else _listed(parts)
         if len(functions) > 5:
             raise ModelError(f"there are five Lobatto matrices, but {len(functions)} parts")
         total = SX(self.n, 1)
@@ -215,9 +225,7 @@ class IndexOneDAE(IndexTwoDAE):
 
     @suggesting(options=Keywords.__annotations__)
     def __init__(self, coordinates: Sequence[str] | int, *, algebraic: int = 1, **given: Unpack[Keywords]) -> None:
-        if isinstance(algebraic, bool) or not isinstance(algebraic, int) or algebraic < 1:
-            raise ModelError(f"algebraic is the number of algebraic variables z, at least 1, not {algebraic!r}")
-        self._algebraic = algebraic
+        self._algebraic = whole("algebraic, the number of algebraic variables z,", algebraic, ModelError, most=MOST)
         super().__init__(coordinates, **given)
 
     def _trace_constraint(self, g: Model) -> SX:

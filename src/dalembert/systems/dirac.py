@@ -7,11 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dalembert.errors import ModelError
+from dalembert.checking import reals, shown, whole
+from dalembert.errors import ModelError, strict, suggesting
 
 TOLERANCE = 1e-10
 
 
+@strict
 @dataclass(frozen=True, eq=False)
 class DiracStructure:
     """`D = {(f, e): F f + G e = 0}` (kernel representation), with `F G^T + G F^T = 0` and rank `[F G] = n`.
@@ -23,14 +25,12 @@ class DiracStructure:
     G: NDArray[np.float64]
 
     def __post_init__(self) -> None:
-        F, G = (np.atleast_2d(np.asarray(a, dtype=float)) for a in (self.F, self.G))
+        F, G = (np.atleast_2d(reals(name, a, ModelError)) for name, a in (("F", self.F), ("G", self.G)))
         object.__setattr__(self, "F", F)
         object.__setattr__(self, "G", G)
         n = F.shape[1]
-        if F.shape != (n, n) or G.shape != (n, n):
+        if F.shape != (n, n) or G.shape != (n, n) or not n:
             raise ModelError(f"F and G must be square and of the same size, not {F.shape} and {G.shape}")
-        if not (np.isfinite(F).all() and np.isfinite(G).all()):
-            raise ModelError("F and G must be finite")
         power = F @ G.T + G @ F.T
         scale = max(1.0, float(np.abs(F).max() * np.abs(G).max()))
         if np.abs(power).max() > TOLERANCE * scale:
@@ -42,15 +42,17 @@ class DiracStructure:
             )
 
     @classmethod
+    @suggesting
     def of_skew(cls, J: ArrayLike) -> DiracStructure:
         """The graph of a skew matrix, `f = J e`."""
-        J = np.atleast_2d(np.asarray(J, dtype=float))
+        J = np.atleast_2d(reals("J", J, ModelError))
         return cls(np.eye(len(J)), -J)
 
     @classmethod
+    @suggesting
     def of_image(cls, Y: ArrayLike, U: ArrayLike) -> DiracStructure:
         """From an image representation, `f = Y a`, `e = U a` with `Y^T U + U^T Y = 0`."""
-        Y, U = (np.atleast_2d(np.asarray(a, dtype=float)) for a in (Y, U))
+        Y, U = (np.atleast_2d(reals(name, a, ModelError)) for name, a in (("Y", Y), ("U", U)))
         if Y.shape != U.shape or Y.shape[0] != Y.shape[1]:
             raise ModelError(f"Y and U must be square and of the same size, not {Y.shape} and {U.shape}")
         return cls(U.T, Y.T)
@@ -81,22 +83,31 @@ class DiracStructure:
         """An image representation: columns span all `(f, e)` of the structure."""
         return self.G.T.copy(), self.F.T.copy()
 
+    @suggesting
     def contains(self, f: ArrayLike, e: ArrayLike) -> bool:
         """Whether flows and efforts lie in the structure."""
-        f, e = (np.asarray(a, dtype=float) for a in (f, e))
+        f, e = (reals(name, a, ModelError) for name, a in (("f", f), ("e", e)))
+        if f.shape != (self.size,) or e.shape != (self.size,):
+            raise ModelError(f"f and e must be {self.size} numbers each, not of the shapes {f.shape} and {e.shape}")
         scale = max(1.0, float(np.abs(self.F).max() * np.abs(f).max() + np.abs(self.G).max() * np.abs(e).max()))
         return bool(np.abs(self.F @ f + self.G @ e).max() <= 1e-9 * scale)
 
+    @suggesting
     def same_as(self, other: DiracStructure) -> bool:
         """Whether two structures are the same space."""
+        if not isinstance(other, DiracStructure):
+            raise ModelError(f"the other one must be a DiracStructure, not {shown(other)}")
         if self.size != other.size:
             return False
         both = np.vstack([np.hstack([self.F, self.G]), np.hstack([other.F, other.G])])
         return int(np.linalg.matrix_rank(both)) == self.size
 
+    @suggesting
     def compose(self, other: DiracStructure, shared: int) -> DiracStructure:
         """Join the last `shared` ports of this one with the first of the other, `f` opposite, `e` equal."""
-        if not 0 < shared <= min(self.size, other.size):
+        if not isinstance(other, DiracStructure):
+            raise ModelError(f"the other one must be a DiracStructure, not {shown(other)}")
+        if whole("shared", shared, ModelError) > min(self.size, other.size):
             raise ModelError(f"{shared} shared ports do not fit structures of {self.size} and {other.size} ports")
         a, b = self.size - shared, other.size - shared
         Fa, Fs = self.F[:, :a], self.F[:, a:]

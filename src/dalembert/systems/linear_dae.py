@@ -12,9 +12,11 @@ import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike
 
+from dalembert.checking import reals
 from dalembert.errors import InconsistentState, ModelError, suggesting
 from dalembert.hooks import Hook
 from dalembert.systems.dae import IndexOneDAE
+from dalembert.systems.exponentials import Flow
 from dalembert.systems.pencil import TOLERANCE, Array, Pencil, Weierstrass
 from dalembert.systems.tracing import call, symbols, to_sx
 
@@ -81,6 +83,7 @@ class LinearDAE(Pencil):
             self._derivatives.append(ca.Function("f", [self._t], [ca.densify(value)]))
         return np.asarray(self._derivatives[k](t).full())[:, 0]
 
+    @suggesting
     def constraints(self, t: float = 0.0) -> tuple[Array, Array]:
         """All algebraic equations, hidden ones included, as `C x + c = 0` at a time."""
         rows, rests = [np.zeros((0, self.n))], [np.zeros(0)]
@@ -93,17 +96,20 @@ class LinearDAE(Pencil):
             rests.append(total)
         return np.vstack(rows), np.concatenate(rests)
 
+    @suggesting
     def check(self, x0: ArrayLike, t: float = 0.0) -> float:
         """The distance to the nearest consistent value."""
         x = self._value(x0)
         return float(np.linalg.norm(self.consistent(x, t) - x))
 
+    @suggesting
     def consistent(self, x0: ArrayLike, t: float = 0.0) -> Array:
         """The consistent value nearest to a given one."""
         x = self._value(x0)
         C, c = self.constraints(t)
         return x if not len(C) else np.asarray(x - np.linalg.lstsq(C, C @ x + c, rcond=1e-13)[0])
 
+    @suggesting
     def required(self, x0: ArrayLike) -> Array:
         """A value as an array; an error if it is not consistent."""
         x = self._value(x0)
@@ -113,29 +119,36 @@ class LinearDAE(Pencil):
         return x
 
     def _value(self, x0: ArrayLike) -> Array:
-        x = np.atleast_1d(np.asarray(x0, dtype=float))
-        if x.shape != (self.n,) or not np.isfinite(x).all():
+        x = np.atleast_1d(reals("x0", x0, InconsistentState, f"{self.n} finite numbers"))
+        if x.shape != (self.n,):
             raise InconsistentState(f"x0 must be {self.n} finite numbers, not {x0!r}")
         return x
 
+    @suggesting
     def exact(self, x0: ArrayLike, times: ArrayLike) -> Array:
-        """The solution (eq. 2.31) at given times, for smooth `f`: exponentials, quadrature, derivatives by algebra."""
-        from scipy.linalg import expm  # an import of the package stays light
+        """The solution (eq. 2.31) through `x0` at t = 0, at given times in any order: exponentials, and derivatives of `f`.
 
+        The cost depends on the times and on how fast `f` varies, not on how stiff the equations are.
+        """
         x0, w = self.required(x0), self.weierstrass()
+        asked = np.atleast_1d(reals("times", times, ModelError))
+        if asked.ndim != 1:
+            raise ModelError(f"times are a number or a list of numbers, not of the shape {asked.shape}")
         k = len(w.N)
-        z = np.linalg.solve(w.Q, x0)[k:]
-        nodes, weights = np.polynomial.legendre.leggauss(24)
-        out, now = [], 0.0
-        for t in np.atleast_1d(np.asarray(times, dtype=float)):
-            while now < t and len(z):
-                h = min(t - now, 0.5 / max(1.0, float(np.abs(w.J).max())))
-                s = now + h * (1 + nodes) / 2
-                terms = [expm(w.J * (now + h - a)) @ (w.P @ self.derivative(0, float(a)))[k:] for a in s]
-                z = expm(w.J * h) @ z + h / 2 * sum(c * g for c, g in zip(weights, terms, strict=True))
-                now = now + h if t - now > h else t
-            out.append(w.Q @ np.concatenate([self._algebraic(w, float(t)), z]))
-        return np.array(out)
+        z0 = np.linalg.solve(w.Q, x0)[k:]
+        source = None if ca.sparsify(self._f).nnz() == 0 else lambda t: np.asarray((w.P @ self.derivative(0, t))[k:])
+        flow = Flow(w.J, source) if len(z0) else None
+        out = np.empty((len(asked), self.n))
+        for side in (asked >= 0, asked < 0):  # from zero to later times, and to earlier ones
+            order = np.flatnonzero(side)[np.argsort(np.abs(asked[side]), kind="stable")]
+            now, z = 0.0, z0
+            for row in order:
+                t = float(asked[row])
+                z = z if flow is None or t == now else flow.advance(now, t, z)
+                now, out[row] = t, w.Q @ np.concatenate([self._algebraic(w, t), z])
+        if not np.isfinite(out).all():
+            raise ModelError(f"the solution is not finite at t = {asked[int(np.argmin(np.isfinite(out).all(axis=1)))]:g}")
+        return out
 
     def _algebraic(self, w: Weierstrass, t: float) -> Array:
         """`z1 = -sum_k N^k g1^(k)` (eq. 2.30)."""
@@ -196,14 +209,14 @@ SOLVE: Hook[[LinearDAE, Array, float, float, str | Method, SolveOptions], tuple[
 
 def gauss(M: ArrayLike, tolerance: float = 1e-12) -> tuple[Array, Array, Array]:
     """`L M U = diag(Lambda, 0)` by Gauss elimination with full pivoting (theorem 6): `L`, `U` and the whole form."""
-    D = np.array(M, dtype=float)
-    if D.ndim != 2 or not D.size or not np.isfinite(D).all():
+    D = reals("M", M, ModelError, "a matrix of numbers")
+    if D.ndim != 2 or not D.size:
         raise ModelError(f"gauss() takes a finite matrix that is not empty, not {M!r}")
     n, m = D.shape
     L, U, scale = np.eye(n), np.eye(m), float(np.abs(D).max())
     for k in range(min(n, m)):
-        p, q = np.unravel_index(np.abs(D[k:, k:]).argmax(), (n - k, m - k))
-        p, q = int(p) + k, int(q) + k
+        row, column = np.unravel_index(np.abs(D[k:, k:]).argmax(), (n - k, m - k))
+        p, q = int(row) + k, int(column) + k
         if abs(D[p, q]) <= tolerance * max(scale, 1e-300):
             D[k:, k:] = 0.0
             break

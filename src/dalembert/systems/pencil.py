@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dalembert.checking import number, reals
 from dalembert.errors import ModelError
 
 TOLERANCE = 1e-9  # of the largest singular value, for ranks
@@ -57,21 +58,15 @@ class Pencil:
         self.E, self.A = (self._matrix(name, value) for name, value in (("E", E), ("A", A)))
         if self.E.shape != self.A.shape:
             raise ModelError(f"E is {self.E.shape} and A is {self.A.shape}: they must have the same shape")
-        if not 0 < tolerance < 1:
+        self.n, self.tolerance = len(self.E), number("tolerance", tolerance, ModelError)
+        if not 0 < self.tolerance < 1:
             raise ModelError(f"tolerance is relative to the largest singular value, between 0 and 1, not {tolerance!r}")
-        self.n, self.tolerance = len(self.E), tolerance
 
     @staticmethod
     def _matrix(name: str, value: ArrayLike) -> Array:
-        try:
-            out = np.array(value, dtype=float)
-        except (TypeError, ValueError) as error:
-            raise ModelError(f"{name} must be a matrix of numbers, not {value!r}") from error
+        out = reals(name, value, ModelError, "a matrix of numbers")
         if out.ndim != 2 or out.shape[0] != out.shape[1] or not out.size:
             raise ModelError(f"{name} must be a square matrix that is not empty, not of the shape {out.shape}")
-        if not np.isfinite(out).all():
-            i, j = np.argwhere(~np.isfinite(out))[0]
-            raise ModelError(f"{name} is not finite: entry ({i + 1}, {j + 1}) is {out[i, j]}")
         return out
 
     def _range(self, M: Array, space: Array) -> Array:

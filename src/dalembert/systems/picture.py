@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, strict
 
 if TYPE_CHECKING:
     from dalembert.systems.base import System
@@ -31,6 +31,7 @@ class Parts(TypedDict, total=False):
     units: dict[str, str]
 
 
+@strict
 @dataclass(frozen=True)
 class Picture:
     """What to draw of a system: points as a function of `q` (of `x` for a `PortHamiltonian`) and `t`, and what joins them.

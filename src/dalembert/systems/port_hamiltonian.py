@@ -170,6 +170,7 @@ class PortHamiltonian(System):
             points = [np.abs(x) + 0.5 for x in points] + points
         return [(x, float(rng.uniform())) for x in points]
 
+    @suggesting
     def at(
         self,
         role: str,
@@ -246,6 +247,7 @@ class PortHamiltonian(System):
         """Whether `E` depends neither on the state nor on time."""
         return not self.depends("E", "x", "t")
 
+    @suggesting
     def semi_explicit(self, parameters: Mapping[str, ArrayLike] | None = None) -> PortHamiltonian:
         """An equivalent system whose `E` is diagonal with zeros at the end, for constant `E`, by its singular values.
 
@@ -253,6 +255,7 @@ class PortHamiltonian(System):
         """
         return port_changes.semi_explicit(self, parameters)
 
+    @suggesting
     def transformed(
         self, phi: Model, U: Model | None = None, coordinates: Sequence[str] | None = None, initial: ArrayLike | None = None
     ) -> PortHamiltonian:
@@ -267,6 +270,7 @@ class PortHamiltonian(System):
         """Time as one more state: `E` gets a row for it, and the Hamiltonian does not depend on time any more."""
         return port_changes.autonomous(self)
 
+    @suggesting
     def dirac(self, x: ArrayLike, t: float = 0.0) -> DiracStructure:
         """The Dirac structure at a state: flows `(-E x', -z, y)` against efforts `(z, R z, u)`.
 

@@ -8,6 +8,7 @@ import casadi as ca
 from casadi import SX
 
 from dalembert.errors import ModelError
+from dalembert.systems.shapes import texts
 
 
 def port_number(n: int, traced: Mapping[str, SX]) -> int:
@@ -62,9 +63,10 @@ def port_names(ports: Sequence[str] | None, count: int) -> tuple[str, ...]:
     """The names of the inputs, `u1`, `u2`, ... by default."""
     if ports is None:
         return tuple(f"u{i}" for i in range(1, count + 1))
-    names = (ports,) if isinstance(ports, str) else tuple(str(p) for p in ports)
-    if len(names) != count or len(set(names)) < len(names):
-        raise ModelError(f"ports must be {count} different names, one for each column of B, not {ports!r}")
+    expected = f"{count} different names, one for each column of B"
+    names = (ports,) if isinstance(ports, str) else texts("ports", ports, expected)
+    if len(names) != count:
+        raise ModelError(f"ports must be {expected}, not {ports!r}")
     return names
 
 

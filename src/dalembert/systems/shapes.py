@@ -9,6 +9,7 @@ import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike, NDArray
 
+from dalembert.checking import MOST, reals, shown, whole
 from dalembert.errors import ModelError
 
 Array = NDArray[np.float64]
@@ -17,45 +18,48 @@ Array = NDArray[np.float64]
 def mapping(what: str, value: Mapping[str, ArrayLike] | None) -> dict[str, ArrayLike]:
     """A dictionary with names as keys."""
     try:
-        out = dict(value or {})
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{what} must be a dictionary of names and values, not {value!r}") from error
+        out = {} if value is None else dict(value)
+    except Exception as error:  # iteration runs code of the value's own type
+        raise ModelError(f"{what} must be a dictionary of names and values, not {shown(value)}") from error
     for key in out:
         if not isinstance(key, str):
-            raise ModelError(f"{what} must have names as keys, not {key!r}")
+            raise ModelError(f"{what} must have names as keys, not {shown(key)}")
     return out
 
 
 def names(coordinates: Sequence[str] | int) -> tuple[str, ...]:
     """The names of coordinates; a number of them is `q0`, `q1`, ..."""
-    if isinstance(coordinates, bool):
+    if isinstance(coordinates, (bool, np.bool_)):
         raise ModelError(f"coordinates is a tuple of names or a number, not {coordinates}")
     if isinstance(coordinates, (int, np.integer)):
         if coordinates < 1:
             raise ModelError(f"a system needs at least one coordinate, not {coordinates}")
-        return tuple(f"q{i}" for i in range(int(coordinates)))
+        return tuple(f"q{i}" for i in range(whole("the number of coordinates", coordinates, ModelError, most=MOST)))
     if isinstance(coordinates, str):
         raise ModelError(f"coordinates is a tuple of names or a number; for one name write ({coordinates!r},)")
-    try:
-        given = tuple(str(c) for c in coordinates)
-    except TypeError as error:
-        raise ModelError(f"coordinates is a tuple of names or a whole number, not {coordinates!r}") from error
+    given = texts("coordinates", coordinates, "a tuple of names or a whole number")
     if not given:
         raise ModelError("a system needs at least one coordinate")
+    return given
+
+
+def texts(what: str, value: object, expected: str) -> tuple[str, ...]:
+    """Different names, as a tuple."""
+    try:
+        given: tuple[str, ...] = tuple(value)  # type: ignore[arg-type]
+    except Exception as error:  # iteration runs code of the value's own type
+        raise ModelError(f"{what} is {expected}, not {shown(value)}") from error
+    for name in given:
+        if not isinstance(name, str):
+            raise ModelError(f"{what} is {expected}; {shown(name)} is no name")
     if len(set(given)) < len(given):
-        raise ModelError(f"the coordinate {max(given, key=given.count)!r} is named twice")
+        raise ModelError(f"{what}: {max(given, key=given.count)!r} is named twice")
     return given
 
 
 def numbers(what: str, value: ArrayLike) -> Array:
     """An array of finite numbers."""
-    try:
-        array = np.array(value, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"{what} must be a number or an array of numbers, not {value!r}") from error
-    if not np.isfinite(array).all():
-        raise ModelError(f"{what} is not finite: {value!r}")
-    return array
+    return reals(what, value, ModelError)
 
 
 def square(role: str, value: SX, n: int) -> SX:

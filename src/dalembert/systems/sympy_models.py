@@ -6,11 +6,13 @@ import importlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import Parameter, Signature
+from keyword import iskeyword
 from types import ModuleType
 from typing import TYPE_CHECKING
 
 from numpy.typing import ArrayLike
 
+from dalembert.checking import number, shown
 from dalembert.errors import ModelError, suggesting
 from dalembert.systems.dae import IndexOneDAE
 from dalembert.systems.equations import import_sympy
@@ -38,11 +40,11 @@ def from_sympy(
 ) -> Mechanical | IndexOneDAE:
     """A system from SymPy: a Lagrangian expression in `dynamicsymbols`, a `LagrangesMethod`, or a `KanesMethod`.
 
-    `parameters` gives values for the symbols of the model. A `LagrangesMethod` keeps its constraints and forces; a `KanesMethod`
+    `parameters` gives values for the symbols of the model; a symbol `lambda` becomes the parameter `lambda_`. A `LagrangesMethod` keeps its constraints and forces; a `KanesMethod`
     becomes an `IndexOneDAE` with `y = (q, u)` and `z` the rates of `u`. The keywords are those of `Mechanical`.
     """
     sp, mechanics = import_sympy(), importlib.import_module("sympy.physics.mechanics")
-    values = {str(k): float(v) for k, v in (parameters or {}).items()}
+    values = _values(parameters)
     if isinstance(model, mechanics.KanesMethod):
         if dissipation is not None or inputs is not None or picture is not None:
             raise ModelError("a KanesMethod has its own forces and no picture: only name and initial can be added to it")
@@ -58,17 +60,21 @@ def from_sympy(
         nonholonomic = list(model.coneqs)[len(holonomic) :]
         forces = list(model._term4) if any(model._term4) else []
     else:
-        expression = sp.sympify(model)
+        # a text would be evaluated as Python code: only what is an expression already is taken
+        if not isinstance(model, sp.Expr):
+            raise ModelError(f"the model must be a SymPy expression, a LagrangesMethod or a KanesMethod, not {shown(model)}")
+        expression = model
         if coordinates is None:
             raise ModelError("give the generalized coordinates of the Lagrangian: from_sympy(L, [q1, q2], ...)")
     t = mechanics.dynamicsymbols._t
-    names = _names(sp, [expression, *holonomic, *nonholonomic, *forces], t, values)
-    translate = _Translation(sp, list(coordinates), t, names)
+    coordinates = _coordinates(sp, t, coordinates)
+    names = _names([expression, *holonomic, *nonholonomic, *forces], t, values)
+    translate = _Translation(sp, coordinates, t, names)
     return Lagrangian(
         [str(c.func) for c in coordinates], lagrangian=translate(expression),
         holonomic=translate(holonomic, velocity=False) if holonomic else None,
         nonholonomic=translate(nonholonomic) if nonholonomic else None, force=translate(forces) if forces else None,
-        parameters={k: values[k] for k in names}, dissipation=dissipation, inputs=inputs, name=name, initial=initial,
+        parameters={name: values[str(symbol)] for symbol, name in names.items()}, dissipation=dissipation, inputs=inputs, name=name, initial=initial,
         picture=picture,
     )  # fmt: skip
 
@@ -80,17 +86,17 @@ class _Translation:
     sp: ModuleType
     coordinates: list[Expr]
     t: Symbol
-    names: list[str]
+    names: Mapping[Symbol, str]
 
     def __call__(self, e: Expr | list[Expr], velocity: bool = True) -> _Function:
         """A model function; without `velocity` it is one of `q` and `t`."""
         sp, q = self.sp, self.coordinates
         v = [c.diff(self.t) for c in q]
-        position = {x: sp.Symbol(f"qq{i}") for i, x in enumerate(q)}
-        rate = {x: sp.Symbol(f"vv{i}") for i, x in enumerate(v)}
+        position, rate = ({x: sp.Dummy() for x in xs} for xs in (q, v))
         flat = (sp.Matrix(e) if isinstance(e, list) else e).subs(rate).subs(position)  # rates first: they contain coordinates
-        arguments = [*position.values(), *rate.values(), self.t, *(sp.Symbol(k) for k in self.names)]
-        return _Function(sp.lambdify(arguments, list(flat) if isinstance(e, list) else flat, "numpy"), self.names, velocity)
+        arguments = [*position.values(), *rate.values(), self.t, *self.names]
+        evaluate = sp.lambdify(arguments, list(flat) if isinstance(e, list) else flat, "numpy", dummify=True)
+        return _Function(evaluate, list(self.names.values()), velocity)
 
 
 class _Function:
@@ -106,15 +112,41 @@ class _Function:
         return self._evaluate(*q, *rates, t, *(parameters[name] for name in self._names))
 
 
-def _names(sp: ModuleType, expressions: Iterable[Expr], t: Symbol, values: Mapping[str, float]) -> list[str]:
-    """Names of the parameters of a model, each with a value."""
-    symbols = set().union(*(sp.sympify(e).free_symbols for e in expressions)) - {t}
-    names = sorted(str(x) for x in symbols)
-    for name in names:
+def _values(parameters: Mapping[Symbol | str, float] | None) -> dict[str, float]:
+    """Values of parameters by the names of their symbols."""
+    try:
+        given = [] if parameters is None else list(parameters.items())
+    except Exception as error:  # the value is the user's, and may be anything
+        raise ModelError(f"parameters must be a dictionary of symbols and values, not {shown(parameters)}") from error
+    return {str(k): number(f"parameter {str(k)!r}", v, ModelError) for k, v in given}
+
+
+def _coordinates(sp: ModuleType, t: Symbol, given: Sequence[Expr]) -> list[Expr]:
+    """Generalised coordinates: functions of time."""
+    try:
+        coordinates = list(given)
+    except Exception as error:  # the value is the user's, and may be anything
+        raise ModelError(f"the coordinates must be a list of dynamicsymbols, not {shown(given)}") from error
+    for c in coordinates:
+        if not isinstance(c, sp.core.function.AppliedUndef) or c.args != (t,):
+            raise ModelError(f"the coordinates must be functions of time, made by dynamicsymbols, not {shown(c)}")
+    return coordinates
+
+
+def _names(expressions: Iterable[Expr], t: Symbol, values: Mapping[str, float]) -> dict[Symbol, str]:
+    """The symbols of a model and the names of their parameters, each with a value; `lambda_` for a word of Python's own."""
+    symbols = set().union(*(e.free_symbols for e in expressions)) - {t}
+    names = {}
+    for symbol in sorted(symbols, key=str):
+        name = str(symbol)
         if not name.isidentifier():
             raise ModelError(f"the symbol {name!r} of the model cannot be a parameter: rename it")
         if name not in values:
             raise ModelError(f"the model has the parameter {name!r}: give its value, parameters={{{name}: ...}}")
+        names[symbol] = f"{name}_" if iskeyword(name) else name
+    if len(set(names.values())) < len(names):
+        twice = max(names.values(), key=list(names.values()).count)
+        raise ModelError(f"the model has two symbols called {twice!r}, with different assumptions: use one")
     return names
 
 
@@ -132,11 +164,12 @@ def _from_kane(
     qdot = sp.Matrix([kin[c.diff(t)] for c in q])
     # only u appears, not q': Kane's own matrices are in (q, u)
     M, f = model.mass_matrix.subs(kin), model.forcing.subs(kin)
-    plain = {x: sp.Symbol(f"xx{i}") for i, x in enumerate([*q, *u])}
-    names = _names(sp, [*M, *f, *qdot], t, values)
-    arguments = [*plain.values(), t, *(sp.Symbol(k) for k in names)]
-    numbers = [values[k] for k in names]
-    right = sp.lambdify(arguments, [list(qdot.subs(plain)), M.subs(plain).tolist(), list(f.subs(plain))], "numpy")
+    plain = {x: sp.Dummy() for x in [*q, *u]}
+    names = _names([*M, *f, *qdot], t, values)
+    arguments = [*plain.values(), t, *names]
+    numbers = [values[str(symbol)] for symbol in names]
+    rows = [list(qdot.subs(plain)), M.subs(plain).tolist(), list(f.subs(plain))]
+    right = sp.lambdify(arguments, rows, "numpy", dummify=True)
 
     def rates(y: Array, z: Array, t: Scalar) -> list[object]:
         return [*right(*y, t, *numbers)[0], *z]
