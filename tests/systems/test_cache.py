@@ -1,5 +1,9 @@
-"""Values kept with a system: made once, of one type, and not without bound."""
+"""Values kept with a system: made once, of one type, and not without bound; shared by threads."""
 
+import threading
+import time
+
+import dalembert as da
 from dalembert.systems.cache import Cache
 
 
@@ -23,3 +27,40 @@ def test_the_oldest_values_are_dropped():
         cache.get(int, i, lambda i=i: i, most=3)
     assert cache.get(int, 2, lambda: -1, most=3) == 2
     assert cache.get(int, 1, lambda: -1, most=3) == -1
+
+
+class Yielding:
+    """A key that lets other threads run whenever a dictionary looks for it."""
+
+    def __hash__(self):
+        time.sleep(0)
+        return id(self)
+
+
+def test_threads_share_a_cache():
+    cache, keys, faults = Cache(), [Yielding() for _ in range(7)], []
+
+    def use(seed):
+        try:
+            for i in range(300):
+                key = keys[(i * seed) % 7]
+                assert cache.get(Yielding, key, lambda key=key: key, most=3) is key
+        except (KeyError, RuntimeError) as error:
+            faults.append(error)
+
+    threads = [threading.Thread(target=use, args=(seed,)) for seed in (1, 2, 3, 4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    assert cache.count(Yielding) <= 3
+
+
+def test_a_system_may_define_a_function_while_its_functions_are_gone_through():
+    system = da.catalog.double_pendulum()
+    roles = iter(system._functions)
+    first = next(roles)
+    system.function("energy_slope")  # what another thread does in between
+    assert first not in list(roles)
+    assert "energy_slope" in system._functions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -19,13 +18,14 @@ from dalembert.engine.program import Program
 from dalembert.engine.run import Grid, Layout
 from dalembert.engine.runners import Engine
 from dalembert.errors import DalembertError, InconsistentState, MethodError
+from dalembert.locks import Lock
 from dalembert.methods.base import Method, find
 from dalembert.systems.base import System
 
 Array = NDArray[np.float64]
 MOST_ITERATIONS = 10**6  # of Newton in one step: no iteration needs more
 ENGINES = 32  # kept with a system; the oldest one goes first
-_BUILDING = threading.RLock()
+_BUILDING = Lock()
 
 
 @dataclass(frozen=True)

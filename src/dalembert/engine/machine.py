@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import os
-import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from dalembert.engine.elimination import solve_pivoted as solve_pivoted
 from dalembert.engine.newton import TINY, Array, Rule
 from dalembert.engine.program import WEIGH_EVERY, Program, Stage
 from dalembert.errors import MethodError
+from dalembert.locks import Lock
 
 Call = Callable[[], object]  # does its work on arrays that are bound to it
 
@@ -123,7 +123,7 @@ class VirtualMachine:
         common = [self.state, self.t, self.h, self.u, self.par]
         x, last, before = (np.split(a, p.cuts) for a in (self.x, self.last, self.before))
         self.lam, self.work, self.check = np.zeros(p.n_lam), np.zeros(2), np.zeros(2)
-        self._lock = threading.Lock()  # the buffers serve one run at a time
+        self._lock = Lock()  # the buffers serve one run at a time
         self.solves = []
         self._keep: list[object] = []
         for k, stage in enumerate(p.stages):

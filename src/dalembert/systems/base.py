@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.checking import text, whole
 from dalembert.errors import ModelError, suggest
+from dalembert.locks import Lock
 from dalembert.systems import tracing
 from dalembert.systems.batch import batch, dense
 from dalembert.systems.cache import Cache
@@ -27,6 +28,7 @@ from dalembert.systems.tracing import Model, Scalar
 
 __all__ = ["Array", "System", "column", "scalar", "square"]
 
+_DEFINING = Lock()
 RESERVED = ("q", "v", "p", "x", "y", "z", "t", "u", "invariants")
 
 
@@ -162,7 +164,9 @@ class System(ABC):
         return tracing.call(role, function, arguments, known | arguments)
 
     def _define(self, role: str, expression: SX) -> None:
-        self._functions[role] = ca.Function(role, self.symbols(), [expression], [*self.arguments, "par"], [role])
+        function = ca.Function(role, self.symbols(), [expression], [*self.arguments, "par"], [role])
+        with _DEFINING:  # a new dictionary: other threads may be going through this one
+            self._functions = {**self._functions, role: function}
 
     def _finite(self, value: SX, role: str) -> None:
         """Refuse nan written into a model as a constant."""

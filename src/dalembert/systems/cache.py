@@ -5,27 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
+from dalembert.locks import Lock
+
 MOST = 16  # values of one type that are kept
 T = TypeVar("T")
 
 
 class Cache:
-    """Values by type and key, made when first asked for; of each type only the newest are kept."""
+    """Values by type and key, made when first asked for; of each type only the newest are kept. Threads may share it."""
 
     def __init__(self) -> None:
+        self._lock = Lock()
         self._kept: dict[type, dict[Hashable, object]] = {}
 
     def get(self, kind: type[T], key: Hashable, make: Callable[[], T], most: int = MOST) -> T:
         """The value of a key, made by `make` if there is none; then the oldest beyond `most` are dropped."""
-        values = self._kept.setdefault(kind, {})
-        found = values.get(key)
+        with self._lock:
+            found = self._kept.setdefault(kind, {}).get(key)
         if isinstance(found, kind):
             return found
-        made = make()
-        values[key] = made
-        for old in list(values)[:-most]:
-            del values[old]
-        return made
+        made = make()  # without the lock: it may take long, and threads that need something else go on
+        with self._lock:
+            values = self._kept[kind]
+            found = values.setdefault(key, made)  # the first one, where threads made several
+            for old in list(values)[:-most]:
+                del values[old]
+        return found if isinstance(found, kind) else made
 
     def count(self, kind: type) -> int:
         """How many values of a type are kept."""

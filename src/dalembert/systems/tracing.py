@@ -7,7 +7,6 @@ what it returns becomes a CasADi expression.
 from __future__ import annotations
 
 import inspect
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import TypeVar, overload
@@ -17,13 +16,14 @@ from casadi import SX
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, suggest
+from dalembert.locks import Lock
 from dalembert.systems.symbolic import Array, Scalar, symbols, to_sx
 
 __all__ = ["Array", "Model", "Scalar", "call", "symbols", "to_sx", "unpack"]
 
 Model = Callable[..., object] | ArrayLike | SX  # what a user gives for a role: a function of NumPy arrays, or a constant
 T = TypeVar("T")
-_LOCK = threading.RLock()
+_LOCK = Lock()
 
 
 @contextmanager
