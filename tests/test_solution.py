@@ -134,7 +134,7 @@ def test_files_hold_everything(tmp_path):
     with pytest.raises(da.MethodError, match="there is no file"):
         da.load(tmp_path / "none.nc")
     (tmp_path / "bad.nc").write_text("not a solution")
-    with pytest.raises(da.MethodError, match="is not a solution written by dalembert"):
+    with pytest.raises(da.MethodError, match="no file of dalembert"):
         da.load(tmp_path / "bad.nc")
     with pytest.raises(da.MethodError, match="does not exist"):
         sol.save(tmp_path / "nowhere" / "run.nc")
@@ -286,7 +286,7 @@ def test_what_is_no_ordinary_file_is_not_written_over(tmp_path, monkeypatch):
 
 
 def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path):
-    from dalembert.solution.files import writing
+    from dalembert.solution.paths import writing
 
     (tmp_path / "a.txt").write_text("before")
 

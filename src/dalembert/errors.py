@@ -20,6 +20,7 @@ __all__ = [
     "CompilerError",
     "ConvergenceError",
     "DalembertError",
+    "FileError",
     "InconsistentState",
     "Interrupted",
     "MethodError",
@@ -68,6 +69,10 @@ class SingularConstraints(DalembertError, ValueError):
 
 class MethodError(DalembertError, ValueError):
     """A method does not exist, does not support a system, or got an invalid option."""
+
+
+class FileError(MethodError):
+    """A file cannot be written, or is none that can be read: damaged, of another version, or of another program."""
 
 
 class MissingPackage(DalembertError, ImportError):

@@ -25,7 +25,7 @@ from dalembert.plotting import COLOURS, envelope, frames, style, text
 from dalembert.plotting.canvas import Array, thin
 from dalembert.plotting.labels import coordinate, labelled
 from dalembert.solution import Solution, base
-from dalembert.solution.files import FORMS, target, writing
+from dalembert.solution.paths import FORMS, target, writing
 from dalembert.systems import Picture
 from dalembert.systems.constrained import Constrained
 

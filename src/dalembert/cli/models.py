@@ -18,7 +18,7 @@ from dalembert.analysis.comparison import VALUES, Options
 from dalembert.analysis.diagnosis import Diagnosis
 from dalembert.errors import DalembertError, suggest
 from dalembert.plotting import figure_path
-from dalembert.solution.files import FORMS, target
+from dalembert.solution.paths import FORMS, target
 from dalembert.systems import System
 
 FILES = ("output", "report", "figure", "animation")

@@ -14,7 +14,7 @@ from dalembert.cli import models
 from dalembert.cli.models import FILES, Job, UserError, checked
 from dalembert.errors import DalembertError, suggest
 from dalembert.methods.base import find
-from dalembert.solution.files import target
+from dalembert.solution.paths import target
 
 NUMBER, NUMBERS = "a number", "a number or a list of numbers"
 SCHEMA: dict[str, str] = {

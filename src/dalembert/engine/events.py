@@ -15,6 +15,7 @@ from dalembert.errors import DalembertError, MethodError, ModelError, strict
 from dalembert.named import Named
 from dalembert.systems.base import System, scalar
 from dalembert.systems.batch import batch, dense
+from dalembert.systems.operations import fingerprint
 
 Inside = Callable[[float, Array, float], Records]  # (t, state, h): one row, what a step of length h from there gives
 Hit = tuple[float, Array]  # time and state of a crossing
@@ -108,7 +109,7 @@ class Watch:
 
     def spec(self) -> list[object]:
         """Names, options and functions as text, to tell one run from another."""
-        return [[[e.name, e.direction, e.terminal] for e in self.events], self._function.serialize()]
+        return [[[e.name, e.direction, e.terminal] for e in self.events], fingerprint(self._function)]
 
     def values(self, states: Array, times: Array) -> Array:
         """The functions of all events at states, one row each."""

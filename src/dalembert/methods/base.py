@@ -101,14 +101,35 @@ class Method:
         return [self.name, {k: v.spec() if isinstance(v, Method) else v for k, v in values.items()}]
 
     @staticmethod
-    def of_spec(spec: list[Any]) -> Method:
-        name, options = spec
-        values = {k: Method.of_spec(v) if isinstance(v, list) and len(v) == 2 else v for k, v in options.items()}
-        return REGISTER[name](**values)
+    def of_spec(spec: object) -> Method:
+        """A method of the register with options that its fields have: nothing else can be written in a file."""
+        match spec:
+            case [str(name), dict(options)] if name in REGISTER:
+                cls = REGISTER[name]
+            case [str(name), dict()]:
+                raise MethodError(f"there is no method {name[:60]!r}; import the module that registers it first")
+            case _:
+                raise MethodError("a method is written as its name and its options")
+        kinds = {f.name: str(f.type).split(" | ") for f in fields(cls)}
+        values = {}
+        for key, value in options.items():
+            if key not in kinds:
+                raise MethodError(f"{name} has no option {str(key)[:60]!r}{suggest(str(key)[:60], kinds)}")
+            values[key] = Method.of_spec(value) if isinstance(value, list) else value
+            if not _fits(values[key], kinds[key]):
+                raise MethodError(f"the option {key} of {name} cannot be {str(value)[:60]}")
+        return cls(**values)
 
     def __str__(self) -> str:
         options = [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if getattr(self, f.name) != f.default]
         return f"{self.name}({', '.join(options)})" if options else self.name
+
+
+def _fits(value: object, kinds: list[str]) -> bool:
+    """Whether a plain value is one of the types that a field names; of a type that is not known here any plain value is."""
+    name = "Method" if isinstance(value, Method) else "None" if value is None else type(value).__name__
+    known = set(kinds) & {"int", "float", "str", "bool", "None", "Method"}
+    return name in (known or {"int", "float", "str", "bool", "None"}) or (name == "int" and "float" in known)
 
 
 REGISTER: dict[str, type[Method]] = {}

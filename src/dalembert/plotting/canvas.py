@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dalembert.solution.files import target, writing
+from dalembert.solution.paths import target, writing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

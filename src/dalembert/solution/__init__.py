@@ -2,8 +2,9 @@
 
 from dalembert.solution.base import Sample, Solution
 from dalembert.solution.daes import DaeSolution
-from dalembert.solution.files import load, read, target, write
+from dalembert.solution.files import load, read, write
 from dalembert.solution.mechanical import MechanicalSolution
+from dalembert.solution.paths import target
 from dalembert.solution.ports import PortSolution
 
 __all__ = ["DaeSolution", "MechanicalSolution", "PortSolution", "Sample", "Solution", "load", "read", "target", "write"]

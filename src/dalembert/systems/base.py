@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import keyword
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import casadi as ca
 import numpy as np
@@ -16,7 +15,7 @@ from numpy.typing import ArrayLike
 from dalembert.checking import text, whole
 from dalembert.errors import ModelError, suggest
 from dalembert.locks import Lock
-from dalembert.systems import tracing
+from dalembert.systems import stored, tracing
 from dalembert.systems.batch import batch, dense
 from dalembert.systems.cache import Cache
 from dalembert.systems.form import Form
@@ -293,37 +292,12 @@ class System(ABC):
 
     def dumps(self) -> str:
         """The whole system as text, its functions included."""
-        return json.dumps(
-            {
-                "class": type(self).__name__,
-                "coordinates": self.coordinates,
-                "name": self.name,
-                "dimension": self.dimension,
-                "inputs": self.nu,
-                "parameters": {k: v.tolist() for k, v in self.parameters.items()},
-                "initial": {k: v.tolist() for k, v in self.initial.items()},
-                "picture": self.picture and self.picture.parts(),
-                "functions": {k: f.serialize() for k, f in self._functions.items() if k in self.given},
-                **self._written(),
-            }
-        )
+        return stored.write(self)
 
     @staticmethod
     def loads(text: str) -> System:
         """The inverse of `dumps`."""
-        data = json.loads(text)
-        cls = System._classes[data["class"]]
-        self = cls.__new__(cls)
-        System.__init__(self, data["coordinates"], data["parameters"], data["name"], data["initial"], data["dimension"])
-        self.u = SX.sym("u", data["inputs"])
-        self._functions = {k: ca.Function.deserialize(f) for k, f in data["functions"].items()}
-        first = next(iter(self._functions.values()))
-        for name in self.variables:
-            setattr(self, name, SX.sym(name, first.size1_in(name)))
-        self._restore(data)
-        if data["picture"]:
-            self.picture = Picture(**data["picture"])
-        return self
+        return stored.read(text, System._classes, System.__init__)
 
     def _written(self) -> dict[str, object]:
         """What a kind of system has to write beside the common data."""
@@ -337,3 +311,13 @@ class System(ABC):
 
     def __setstate__(self, text: str) -> None:
         self.__dict__.update(System.loads(text).__dict__)
+
+    def __copy__(self) -> Self:
+        out = object.__new__(type(self))
+        out.__dict__.update(self.__dict__)  # functions and symbols are never changed
+        out.cache = Cache()
+        out.parameters, out.initial = ({k: v.copy() for k, v in values.items()} for values in (self.parameters, self.initial))
+        return out
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self.__copy__()

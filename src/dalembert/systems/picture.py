@@ -95,7 +95,7 @@ def attach(system: System, picture: Picture | None) -> None:
     points = system._trace("picture.points", picture.points, (system.state[0], "t"))
     if points.shape[1] not in (2, 3):
         raise ModelError(f"picture.points must have 2 or 3 columns, got the shape {points.shape}")
-    _check(picture, points.shape[0])
+    check(picture, points.shape[0])
     system._define("points", points)
 
 
@@ -115,7 +115,8 @@ def _state(system: System) -> SX:
     return out
 
 
-def _check(picture: Picture, rows: int) -> None:
+def check(picture: Picture, rows: int) -> None:
+    """Refuse a picture that joins points which are not there."""
     used = [i for name in ("links", "bodies") for group in getattr(picture, name) for i in group]
     used += [*picture.masses, *picture.trails]
     if used and not (min(used) >= 0 and max(used) < rows):
@@ -150,7 +151,7 @@ def _default(system: System, given: Picture) -> Picture | None:
     system._define("points", points)
     trails = range(count) if count <= 6 else ()
     picture = Picture(None, given.links or links, given.masses or range(count), given.trails or trails, given.bodies, given.units)
-    _check(picture, points.shape[0])
+    check(picture, points.shape[0])
     return picture
 
 

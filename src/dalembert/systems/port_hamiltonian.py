@@ -11,7 +11,7 @@ from casadi import SX
 from numpy.typing import ArrayLike
 
 from dalembert.errors import MethodError, ModelError, suggesting
-from dalembert.systems import port_changes, port_checks, port_parts, scales
+from dalembert.systems import plain, port_changes, port_checks, port_parts, scales
 from dalembert.systems.base import System
 from dalembert.systems.bases import bases
 from dalembert.systems.dirac import DiracStructure
@@ -341,5 +341,9 @@ class PortHamiltonian(System):
         return int(self._functions["constraint"].size1_out(0)) if "constraint" in self._functions else 0
 
     def _restore(self, data: Mapping[str, Any]) -> None:
-        self.ports = tuple(data["ports"])
-        self._constraint = tuple(data["constraint"]) if data["constraint"] else None
+        self.ports = port_parts.port_names(plain.each(plain.get(data, "ports", list), "ports", str), self.nu)
+        blocks = plain.maybe(data, "constraint", list)
+        if blocks is not None:
+            each = (plain.each(block, "constraint", int) for block in blocks)
+            states, v, lam = ([plain.size(i, "constraint", 0, self.n - 1) for i in block] for block in each)
+            self._constraint = (states, v, lam)

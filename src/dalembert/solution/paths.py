@@ -1,0 +1,68 @@
+"""Paths that can be written to, and files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from dalembert.errors import FileError
+
+FORMS = {  # of files that are written: what each is called, and how its name ends
+    "output": ("a solution", (".nc", ".nc4", ".netcdf", ".h5")),
+    "report": ("a report", (".html", ".htm")),
+    "animation": ("an animation", (".gif", ".mp4")),
+}
+
+
+def target(path: object, what: str = "a file", suffixes: Sequence[str] = ()) -> Path:
+    """A path that a file can be written to, checked before any work is done."""
+    if not isinstance(path, (str, Path)) or not str(path):
+        raise FileError(f"a file name is expected, not {path!r}")
+    out = Path(path)
+    try:
+        if "\0" in str(out):
+            raise ValueError("it contains a zero byte")
+        if out.is_dir():
+            raise FileError(f"{str(out)!r} is a directory; give a file name in it")
+        if not out.parent.is_dir():
+            raise FileError(f"the directory {str(out.parent)!r} does not exist; make it first")
+        if out.exists() and not out.is_file():
+            raise FileError(f"{str(out)!r} is no ordinary file and would be lost; give another name")
+        if not os.access(out.parent, os.W_OK):
+            raise FileError(f"nothing can be written to the directory {str(out.parent)!r}")
+    except FileError:
+        raise
+    except (OSError, ValueError) as error:
+        raise FileError(f"{_short(out)} is no name for a file: {error}") from error
+    if suffixes and out.suffix.lower() not in suffixes:
+        raise FileError(f"{what} ends in {' or '.join(dict.fromkeys(suffixes[:3]))}, which {out.name!r} does not")
+    return out
+
+
+def _short(path: Path) -> str:
+    text = repr(str(path))
+    return text if len(text) < 80 else text[:70] + "..." + text[-7:]
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[Path]:
+    """A new file beside `path`, which takes its place when all went well and leaves nothing behind when not.
+
+    Its name cannot be guessed and it is made only where there is nothing yet, so that nobody can lay a link there. Where
+    `path` itself is a symbolic link, the link is replaced: what it points to is never written to.
+    """
+    temporary = path.with_name(f".dalembert-{secrets.token_hex(8)}{path.suffix}")
+    try:
+        os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        yield temporary
+        with open(temporary, "rb+") as file:
+            os.fsync(file.fileno())  # a name that is there after a crash of the machine has its content
+        temporary.replace(path)
+    except OSError as error:
+        raise FileError(f"{str(path)!r} could not be written: {error.strerror or error}") from error
+    finally:
+        with suppress(FileNotFoundError):
+            temporary.unlink()
