@@ -285,22 +285,6 @@ def test_what_is_no_ordinary_file_is_not_written_over(tmp_path, monkeypatch):
         target(tmp_path / "a.nc")
 
 
-def test_a_file_that_cannot_be_finished_leaves_nothing(tmp_path):
-    from dalembert.solution.paths import writing
-
-    (tmp_path / "a.txt").write_text("before")
-
-    def fill():
-        with writing(tmp_path / "a.txt") as temporary:
-            temporary.write_text("half")
-            raise OSError("the disk is full")
-
-    with pytest.raises(da.MethodError, match="could not be written"):
-        fill()
-    assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
-    assert (tmp_path / "a.txt").read_text() == "before"
-
-
 def test_the_summary_counts_steps_as_they_were():
     sol = da.simulate(
         da.catalog.simple_pendulum(), "rattle", t_end=3.0, step=0.01, events={"low": da.Event(lambda q: q[0], terminal=True)}

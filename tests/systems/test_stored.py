@@ -88,7 +88,7 @@ BAD = {
     "a picture with points": edited(PENDULUM, picture={"points": "x"}),
     "a picture of text": edited(PENDULUM, picture="x"),
     "a link to nowhere": edited(PENDULUM, picture={"links": [[0, 99]], "masses": [], "trails": [], "bodies": [], "units": {}}),
-    "a function of CasADi's": edited(PENDULUM, functions={k: "jit" for k in FUNCTIONS}),
+    "a function of CasADi's": edited(PENDULUM, functions=dict.fromkeys(FUNCTIONS, "jit")),
     "no functions": edited(PENDULUM, functions={}),
     "no mass": edited(PENDULUM, functions={k: v for k, v in FUNCTIONS.items() if k != "mass"}),
     "an unknown role": edited(PENDULUM, functions=FUNCTIONS | {"__init__": FUNCTIONS["mass"]}),

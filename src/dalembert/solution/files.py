@@ -48,6 +48,7 @@ def write(solution: Solution, path: str | Path, extra: object = None) -> Path:
         "parameters": solution._par.tolist(),
         "step": float(solution.step),
         "stats": solution.stats,
+        "multipliers": data["lam"].shape[1] if "lam" in data else 0,
         "system": solution.system.dumps(),
         "events": events,
         "extra": extra,
@@ -88,8 +89,8 @@ def _verify(path: Path) -> None:
             )  # fmt: skip
         version, digest = int(found[-1][1]), found[-1][2].decode()
         if version != FORMAT:
-            newer = "newer" if version > FORMAT else "older"
-            raise FileError(f"it was written by a {newer} version of dalembert (format {version}; this one reads {FORMAT})")
+            other = "a newer" if version > FORMAT else "an older"
+            raise FileError(f"it was written by {other} version of dalembert (format {version}; this one reads {FORMAT})")
         file.seek(0)
         left, check = length - len(end) + found[-1].start(), hashlib.sha256()
         while left and (block := file.read(min(left, 1 << 20))):
@@ -165,13 +166,12 @@ def _solution(content: _Content, system: System | None) -> tuple[Solution, dict[
         raise FileError("its times do not increase")
     intervals = rows - 1
     par = plain.array(plain.get(meta, "parameters", list), "parameters", (system.par.numel(),))
-    lam = content.arrays.get("lam", np.zeros((intervals, 0)))
-    if lam.ndim != 2 or len(lam) != intervals:
-        raise FileError(f"'lam' has the shape {lam.shape}, where {intervals} rows are expected")
+    multipliers = plain.size(plain.get(meta, "multipliers", int), "multipliers")
     work = [content.array(name, (intervals,)) for name in ("supplied", "dissipated")]
     solution = Solution.of(system)(
         system, method, par, t, {name: content.array(name, (rows, system.size_of(name))) for name in system.state},
-        lam=lam, t_lam=content.array("time_lam", (intervals,)), work=np.stack(work, axis=1),
+        lam=content.array("lam", (intervals, multipliers)) if multipliers else np.zeros((intervals, 0)),
+        t_lam=content.array("time_lam", (intervals,)), work=np.stack(work, axis=1),
         u=content.array("u", (rows, system.nu)) if system.nu else np.zeros((rows, 0)),
         step=plain.get(meta, "step", float), stats=_stats(plain.get(meta, "stats", dict)),
     )  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from dalembert.errors import FileError
@@ -57,12 +57,12 @@ def writing(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".dalembert-{secrets.token_hex(8)}{path.suffix}")
     try:
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
-        yield temporary
-        with open(temporary, "rb+") as file:
-            os.fsync(file.fileno())  # a name that is there after a crash of the machine has its content
-        temporary.replace(path)
+        try:
+            yield temporary
+            with temporary.open("rb+") as file:
+                os.fsync(file.fileno())  # a name that is there after a crash of the machine has its content
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
     except OSError as error:
         raise FileError(f"{str(path)!r} could not be written: {error.strerror or error}") from error
-    finally:
-        with suppress(FileNotFoundError):
-            temporary.unlink()
