@@ -1,4 +1,8 @@
-"""From C source to a shared library: find a compiler, compile once, keep the result by content."""
+"""From C source to a shared library: find a compiler, compile once, keep the result by content.
+
+A library that is loaded runs. So it is taken only from where the user alone can write, and only if it is, byte for byte, what
+was put there: its name has a digest of its content. What is anything else is compiled again.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,7 @@ import os
 import platform
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -20,17 +25,21 @@ from dalembert.errors import CompilerError
 # No fast-math and no contraction: compiled steps are those of the virtual machine, bit by bit where libm agrees.
 FLAGS = ("-std=c99", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-w")
 LONG = 250_000  # characters of source beyond which optimising takes longer than it saves
+OTHERS = stat.S_IWGRP | stat.S_IWOTH  # rights of others to write
+DIGITS = 32  # of a digest in a name
 
 
 @cache
 def find() -> tuple[str, ...] | None:
-    """The compiler's command: `DALEMBERT_CC` or `CC` if set, else cc, gcc, clang, else the `ziglang` package."""
-    for variable in ("DALEMBERT_CC", "CC"):
-        command = tuple(shlex.split(os.environ.get(variable, "")))
-        if command == ("none",):
-            return None
-        if command and shutil.which(command[0]):
-            return command
+    """The compiler's command: `DALEMBERT_CC` or `CC` if set, else cc, gcc, clang, else the `ziglang` package.
+
+    None where `DALEMBERT_CC` names none: no other is taken in its place.
+    """
+    wanted = os.environ.get("DALEMBERT_CC", "").strip()
+    if wanted:
+        return _command(wanted)
+    if command := _command(os.environ.get("CC", "")):
+        return command
     for name in ("cc", "gcc", "clang"):
         if path := shutil.which(name):
             return (path,)
@@ -39,55 +48,127 @@ def find() -> tuple[str, ...] | None:
     return None
 
 
-def cache_directory() -> Path:
-    """Where compiled steps are kept: `DALEMBERT_CACHE`, else the user's cache directory, else a temporary one."""
-    explicit = os.environ.get("DALEMBERT_CACHE")
-    base = Path(explicit) if explicit else Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "dalembert"
+def _command(text: str) -> tuple[str, ...] | None:
+    """Words of a command whose program is there."""
     try:
-        base.mkdir(parents=True, exist_ok=True)
-        if os.access(base, os.W_OK):
-            return base
+        words = tuple(shlex.split(text))
+    except ValueError:  # a quote that is not closed
+        return None
+    return words if words and shutil.which(words[0]) else None
+
+
+def _found() -> tuple[str, ...]:
+    command = find()
+    if command is not None:
+        return command
+    wanted = os.environ.get("DALEMBERT_CC", "").strip()
+    why = f"DALEMBERT_CC={wanted!r} names no compiler" if wanted not in ("", "none") else "no C compiler was found"
+    raise CompilerError(
+        f"{why}; install one (gcc, clang, or: pip install 'dalembert[compiler]'), or use compile='auto', which does without"
+    )
+
+
+def private(path: Path, kind: int = stat.S_IFDIR) -> bool:
+    """Whether a directory or file is the user's own, no link, and one that nobody else can write to."""
+    try:
+        found = path.lstat()
     except OSError:
-        pass  # a read-only home: fall through to a temporary directory
-    base = Path(tempfile.gettempdir()) / f"dalembert-{os.getuid() if hasattr(os, 'getuid') else 'cache'}"
-    base.mkdir(parents=True, exist_ok=True)
-    return base
+        return False
+    own = not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & OTHERS)
+    return own and stat.S_IFMT(found.st_mode) == kind
+
+
+def _places() -> list[Path]:
+    """Where compiled steps may be kept, the best place first."""
+    out = []
+    if explicit := os.environ.get("DALEMBERT_CACHE"):
+        out.append(Path(explicit))
+    elif base := os.environ.get("XDG_CACHE_HOME"):
+        out.append(Path(base) / "dalembert")
+    elif (home := os.path.expanduser("~")) != "~":  # a user without a home has none
+        out.append(Path(home) / ".cache" / "dalembert")
+    owner = os.getuid() if hasattr(os, "getuid") else "cache"
+    return [*out, Path(tempfile.gettempdir()) / f"dalembert-{owner}"]
+
+
+def cache_directory() -> Path | None:
+    """Where compiled steps are kept: `DALEMBERT_CACHE`, else the user's cache directory, else a temporary one.
+
+    A directory that others can write to is left alone; None where no place is left.
+    """
+    for place in _places():
+        try:
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.mkdir(mode=0o700, exist_ok=True)
+        except OSError:  # a disk that is full or cannot be written to, a file in the way
+            continue
+        if private(place) and os.access(place, os.W_OK):
+            return place
+    return None
 
 
 def _flags(source: str) -> tuple[str, ...]:
     return ("-O1" if len(source) < LONG else "-O0", *FLAGS)
 
 
-def _target(source: str, command: tuple[str, ...]) -> Path:
-    key = "\0".join([source, *command, *_flags(source), platform.machine(), platform.system()])
-    return cache_directory() / f"step-{hashlib.sha256(key.encode()).hexdigest()[:32]}.so"
+def _key(source: str, command: tuple[str, ...]) -> str:
+    parts = [source, *command, *_flags(source), platform.machine(), platform.system()]
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:DIGITS]
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:DIGITS]
+
+
+def _whole(path: Path, key: str) -> bool:
+    """Whether an entry is the user's own and has the content that its name says."""
+    try:
+        return private(path, stat.S_IFREG) and path.name == f"step-{key}-{_digest(path)}.so"
+    except OSError:  # it cannot be read, or has just been removed
+        return False
+
+
+def _kept(place: Path, key: str) -> Path | None:
+    """The library of a key, if there is one that can be trusted."""
+    return next((path for path in sorted(place.glob(f"step-{key}-*.so")) if _whole(path, key)), None)
 
 
 def is_cached(source: str) -> bool:
     """Whether this source has been compiled before."""
-    command = find()
-    return command is not None and _target(source, command).exists()
+    command, place = find(), cache_directory()
+    return command is not None and place is not None and _kept(place, _key(source, command)) is not None
 
 
 def load(source: str) -> ctypes.CDLL:
     """Compile (unless done before) and load."""
-    command = find()
-    if command is None:
+    command, place = _found(), cache_directory()
+    if place is None:
         raise CompilerError(
-            "no C compiler was found; install one (gcc, clang, or: pip install 'dalembert[compiler]'), "
-            "or use compile='auto', which does without"
+            f"compiled steps can be kept nowhere: none of {', '.join(str(p) for p in _places())} is a directory that you, and "
+            "nobody else, can write to; set DALEMBERT_CACHE to one, or use compile='auto', which does without"
         )
-    target = _target(source, command)
-    if not target.exists():
-        with tempfile.TemporaryDirectory(dir=target.parent) as directory:
-            c_file, built = Path(directory, "step.c"), Path(directory, "step.so")
-            c_file.write_text(source)
-            full = [*command, *_flags(source), str(c_file), "-o", str(built), "-lm"]
-            run = subprocess.run(full, capture_output=True, text=True, check=False)
-            if run.returncode:
-                raise CompilerError(f"{command[0]} failed on the generated step: {run.stderr.strip()[-400:]}")
-            built.replace(target)  # atomic: two processes may compile the same step
+    key = _key(source, command)
     try:
-        return ctypes.CDLL(str(target))
+        path = _kept(place, key) or _compiled(source, command, place, key)
+        return ctypes.CDLL(str(path))
     except OSError as error:
-        raise CompilerError(f"the compiled step {target} cannot be loaded ({error}); delete it and try again") from error
+        raise CompilerError(f"the step could not be compiled in {place} ({error}); compile='auto' does without") from error
+
+
+def _compiled(source: str, command: tuple[str, ...], place: Path, key: str) -> Path:
+    """Compile in a directory of its own, and put the library in its place at once: others may be doing the same."""
+    with tempfile.TemporaryDirectory(dir=place, prefix="build-") as directory:
+        c_file, built = Path(directory, "step.c"), Path(directory, "step.so")
+        c_file.write_text(source, encoding="utf-8")
+        full = [*command, *_flags(source), str(c_file), "-o", str(built), "-lm"]
+        run = subprocess.run(full, capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL)
+        if run.returncode or not built.is_file():
+            said = run.stderr.strip()[-400:] or "it wrote no library"
+            raise CompilerError(f"{command[0]} failed on the generated step: {said}")
+        built.chmod(0o700)
+        for entry in place.glob(f"step-{key}-*.so"):
+            if not _whole(entry, key) and not (entry.is_dir() and not entry.is_symlink()):
+                entry.unlink(missing_ok=True)
+        target = place / f"step-{key}-{_digest(built)}.so"
+        built.replace(target)
+        return target

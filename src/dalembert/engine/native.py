@@ -13,6 +13,7 @@ from dalembert.engine import compiler
 from dalembert.engine.machine import Memory, Outcome, Records
 from dalembert.engine.newton import Array, Rule
 from dalembert.engine.program import WEIGH_EVERY, Program
+from dalembert.errors import CompilerError
 
 
 class _Rule(ctypes.Structure):
@@ -71,7 +72,10 @@ class Native:
     def __init__(self, program: Program, code: str | None = None) -> None:
         self.program = program
         self._library = compiler.load(code or source(program))
-        self._run = self._library.da_run
+        try:
+            self._run = self._library.da_run
+        except AttributeError as error:
+            raise CompilerError("the compiler made a library without a step in it; compile='auto' does without") from error
         self._run.restype = None
         long, double, array = ctypes.c_long, ctypes.c_double, ctypes.c_void_p
         self._run.argtypes = [

@@ -1,0 +1,228 @@
+"""Where compiled steps come from: only from the user's own directory, only whole, and never at the price of the run."""
+
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import dalembert as da
+from dalembert.engine import compiler
+
+needs_compiler = pytest.mark.skipif(compiler.find() is None, reason="no C compiler here")
+needs_root = pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root can be other users")
+
+# a library that tells when it is loaded
+EVIL = '__attribute__((constructor)) static void enter(void) { FILE *f = fopen("%s", "w"); if (f) fclose(f); }\n'
+LONG = "t_end=200.0, step=0.01, save_every=1000"
+
+
+def ran(code, env=None, gone=(), **options):
+    """What a process prints."""
+    full = {k: v for k, v in os.environ.items() if k not in gone} | (env or {})
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=full, **options)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stderr == ""
+    return done.stdout.split("\n")[:-1]
+
+
+BOTH = (
+    "import dalembert as da\n"
+    "s = da.catalog.double_pendulum()\n"
+    f"print(da.simulate(s, 'rattle', {LONG}).stats['engine'])\n"
+    f"try: print(da.simulate(s, 'rattle', {LONG}, compile=True).stats['engine'])\n"
+    "except da.CompilerError as error: print(error)\n"
+)
+
+
+def entries(place):
+    return sorted(p.name for p in Path(place).iterdir())
+
+
+def step(place, name="rattle"):
+    """Compile a short run into a directory, in this process."""
+    return da.simulate(da.catalog.simple_pendulum(), name, t_end=0.1, step=0.01, compile=True)
+
+
+@needs_compiler
+def test_a_directory_of_ones_own_is_used_and_made_private(monkeypatch, tmp_path):
+    place = tmp_path / "a" / "b"
+    monkeypatch.setenv("DALEMBERT_CACHE", str(place))
+    step(place)
+    assert place.stat().st_mode & 0o777 == 0o700
+    (entry,) = place.iterdir()
+    assert not entry.stat().st_mode & 0o077
+    before = entry.stat().st_mtime_ns
+    step(place)
+    assert [p.stat().st_mtime_ns for p in place.iterdir()] == [before]
+
+
+@needs_compiler
+@pytest.mark.parametrize("kept", [0.0, 0.1, 0.5, 0.7, 0.9, 0.99, "foreign", "flipped"])
+def test_an_entry_that_is_not_what_was_written_is_built_again(monkeypatch, tmp_path, kept):
+    """A torn library ends the process when it is loaded, and one without the step has nothing to run."""
+    monkeypatch.setenv("DALEMBERT_CACHE", str(tmp_path))
+    good = step(tmp_path)
+    (entry,) = tmp_path.iterdir()
+    whole = entry.read_bytes()
+    entry.unlink()
+    if kept == "foreign":
+        (tmp_path / "x.c").write_text("int nothing(void) { return 0; }")
+        subprocess.run([*compiler.find(), "-shared", "-fPIC", str(tmp_path / "x.c"), "-o", str(entry)], check=True)
+        (tmp_path / "x.c").unlink()
+    elif kept == "flipped":
+        entry.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    else:
+        entry.write_bytes(whole[: int(kept * len(whole))])
+    entry.chmod(0o700)
+    again = step(tmp_path)
+    assert again.stats["engine"] == "compiled"
+    assert (again.q == good.q).all()
+    (entry,) = tmp_path.iterdir()
+    assert entry.read_bytes() == whole
+
+
+@needs_compiler
+@pytest.mark.parametrize("loose", ["link", "group", "others"])
+def test_an_entry_that_others_can_change_is_not_loaded(monkeypatch, tmp_path, loose):
+    place = tmp_path / "cache"
+    monkeypatch.setenv("DALEMBERT_CACHE", str(place))
+    step(place)
+    (entry,) = place.iterdir()
+    if loose == "link":
+        entry.rename(tmp_path / "elsewhere.so")
+        entry.symlink_to(tmp_path / "elsewhere.so")
+    else:
+        entry.chmod(0o720 if loose == "group" else 0o702)
+    key = entry.name.split("-")[1]
+    assert compiler._kept(place, key) is None
+    step(place)
+    (entry,) = place.iterdir()
+    assert not entry.is_symlink()
+    assert not entry.stat().st_mode & 0o022
+    assert compiler._kept(place, key) == entry
+
+
+@needs_compiler
+@pytest.mark.parametrize("loose", ["link", "group", "others", "file"])
+def test_a_directory_that_others_can_write_to_is_left_alone(tmp_path, loose):
+    place, spare = tmp_path / "cache", tmp_path / "spare"
+    spare.mkdir()
+    if loose == "file":
+        place.write_text("x")
+    elif loose == "link":
+        (tmp_path / "real").mkdir(mode=0o700)
+        place.symlink_to(tmp_path / "real")
+    else:
+        place.mkdir()
+        place.chmod(0o770 if loose == "group" else 0o707)
+    assert ran(BOTH, {"DALEMBERT_CACHE": str(place), "TMPDIR": str(spare)}) == ["compiled", "compiled"]
+    assert entries(spare) == [f"dalembert-{os.getuid()}"]
+    assert loose == "file" or entries(place) == []
+
+
+# all is imported before, since another user may not be able to read Python itself
+OTHER = (
+    "import os, dalembert as da\n"
+    "da.simulate(da.catalog.double_pendulum(), 'shake', t_end=200.0, step=0.01, save_every=1000, compile=True)\n"
+    "for name in ('DALEMBERT_CACHE', 'XDG_CACHE_HOME', 'HOME'): os.environ.pop(name, None)\n"
+    "os.setgroups([]); os.setgid(12345); os.setuid(12345)\n"
+)
+
+
+@pytest.fixture
+def shared():
+    """A temporary place that all users can write to, as /tmp is; directories of pytest are root's alone."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place:
+        os.chmod(place, 0o1777)
+        yield Path(place)
+
+
+@needs_root
+@needs_compiler
+def test_the_library_of_another_user_does_not_run(tmp_path, shared):
+    """Somebody makes the directory in the temporary place first, and puts a library there for the very step."""
+    planted, marker, source = shared / "dalembert-12345", shared / "marker", tmp_path / "evil.c"
+    planted.mkdir()
+    planted.chmod(0o777)
+    source.write_text("#include <stdio.h>\n" + EVIL % marker + "void da_run(void) {}\n")
+    subprocess.run([*compiler.find(), "-shared", "-fPIC", str(source), "-o", str(planted / "evil.so")], check=True)
+    plant = (
+        "import shutil\n"
+        "from dalembert.engine import compiler\n"
+        "from dalembert.engine.case import prepare\n"
+        "from dalembert.methods.base import find\n"
+        f"place = compiler.Path({str(planted)!r})\n"
+        "code = prepare(da.catalog.double_pendulum(), find('rattle'))._code()\n"
+        "key, digest = compiler._key(code, compiler.find()), compiler._digest(place / 'evil.so')\n"
+        "shutil.copy(place / 'evil.so', place / f'step-{key}-{digest}.so')\n"
+        "assert compiler._kept(place, key) is not None\n"  # it is what a trusted directory would have
+    )
+    code = OTHER.replace("for name", plant + "for name") + BOTH
+    first, second = ran(code, {"TMPDIR": str(shared), "DALEMBERT_CACHE": str(tmp_path / "own")})
+    assert first == "virtual machine"
+    assert "nobody else, can write to" in second
+    assert not marker.exists()
+    assert len(entries(planted)) == 2  # nothing was put there, and nothing removed
+
+
+@needs_root
+@needs_compiler
+def test_a_user_without_home_and_name(tmp_path, shared):
+    """Unknown to the machine, without a home: a temporary directory of his own serves."""
+    env = {"TMPDIR": str(shared), "DALEMBERT_CACHE": str(tmp_path / "own")}
+    assert ran(OTHER + BOTH, env) == ["compiled", "compiled"]
+    place = shared / "dalembert-12345"
+    assert (place.stat().st_uid, place.stat().st_mode & 0o777) == (12345, 0o700)
+    place.rename(shared / "old")
+    place.write_text("a file in the way")
+    first, second = ran(OTHER + BOTH, env)
+    assert first == "virtual machine"
+    assert "compiled steps can be kept nowhere" in second
+
+
+BROKEN = {
+    "true": ("/bin/true", "wrote no library"),
+    "false": ("/bin/false", "failed on the generated step"),
+    "an open quote": ("gcc 'x", "names no compiler"),
+    "not there": ("/nonexistent/cc -O2", "names no compiler"),
+    "no program": ("/etc", "names no compiler"),
+    "none": ("none", "no C compiler was found"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_compiler_never_costs_a_run(tmp_path, name):
+    command, told = BROKEN[name]
+    first, second = ran(BOTH, {"DALEMBERT_CC": command, "DALEMBERT_CACHE": str(tmp_path)})
+    assert first == "virtual machine"
+    assert told in second
+    assert entries(tmp_path) == []
+
+
+@needs_compiler
+def test_a_compiler_whose_library_has_no_step_never_costs_a_run(tmp_path):
+    fake = tmp_path / "cc.sh"
+    (tmp_path / "empty.c").write_text("int nothing(void) { return 0; }")
+    real = " ".join(compiler.find())
+    fake.write_text(f'#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\n{real} -shared -fPIC {tmp_path}/empty.c -o "$2"\n')
+    fake.chmod(0o755)
+    first, second = ran(BOTH, {"DALEMBERT_CC": str(fake), "DALEMBERT_CACHE": str(tmp_path / "cache")})
+    assert first == "virtual machine"
+    assert "without a step in it" in second
+
+
+@needs_compiler
+def test_a_full_disk_never_costs_a_run(tmp_path):
+    code = (
+        "import resource, signal\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
+    )
+    pytest.importorskip("resource")
+    first, second = ran(code + BOTH, {"DALEMBERT_CACHE": str(tmp_path)})
+    assert first == "virtual machine"
+    assert "could not be compiled" in second or "failed on the generated step" in second
+    assert entries(tmp_path) == []
