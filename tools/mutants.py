@@ -1,0 +1,487 @@
+"""Mutation run: change one thing in the source, run the tests that reach it, and see whether one of them fails.
+
+    python tools/mutants.py map                       which tests reach which function, and how long they take
+    python tools/mutants.py sample --count 200        draw mutants of methods, engine and systems, and run them
+    python tools/mutants.py given                     run those that were picked by hand (tools/mutants.toml)
+    python tools/mutants.py table                     the score of each package, and the survivors
+
+Results are kept in one JSON file (`--results`): a run that is stopped goes on where it was, and what is done is not run again.
+Each mutant is applied to a copy of the tree with a compile cache of its own. Its tests run one after the other, the quickest
+first, until one fails; a mutant that makes them much slower counts as killed as well (its loop does not end, or Newton's
+iteration does not converge).
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Lock
+
+ROOT = Path(__file__).resolve().parent.parent
+SOURCE = Path("src") / "dalembert"
+PACKAGES = ("methods", "engine", "systems")
+BUDGET = 60.0  # seconds of tests for one mutant, as they take without it
+PATIENCE = 3.0  # how much slower a mutant may make them
+
+
+# ---- mutants ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Mutant:
+    """One change: `before` becomes `after` at a place of a file."""
+
+    file: str
+    line: int
+    column: int
+    before: str
+    after: str
+    note: str = ""
+    tests: list[str] = field(default_factory=list)
+    result: str = ""  # killed, survived, slow, gone
+    by: str = ""
+    seconds: float = 0.0
+
+    @property
+    def key(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.before} -> {self.after}"
+
+    def apply(self, text: str) -> str | None:
+        """The text with the change; None where it has no place there."""
+        if self.line == 0:  # by its text, which must be there just once
+            return text.replace(self.before, self.after) if text.count(self.before) == 1 else None
+        lines = text.splitlines(keepends=True)
+        start = sum(len(line) for line in lines[: self.line - 1]) + self.column
+        return text[:start] + self.after + text[start + len(self.before) :] if text[start:].startswith(self.before) else None
+
+
+ARITHMETIC = {
+    ast.Add: "-",
+    ast.Sub: "+",
+    ast.Mult: "/",
+    ast.Div: "*",
+    ast.MatMult: "*",
+    ast.Pow: "*",
+    ast.FloorDiv: "/",
+    ast.Mod: "*",
+}
+COMPARISONS = {
+    ast.Lt: ("<=", ">"), ast.LtE: ("<", ">"), ast.Gt: (">=", "<"), ast.GtE: (">", "<"), ast.Eq: ("!=",), ast.NotEq: ("==",),
+    ast.Is: ("is not",), ast.IsNot: ("is",), ast.In: ("not in",), ast.NotIn: ("in",),
+}  # fmt: skip
+
+
+class _Finder(ast.NodeVisitor):
+    """All changes of a file: operators, comparisons, conditions, numbers, signs, and statements left out."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file, self.text, self.lines, self.found = file, text, text.splitlines(keepends=True), list[Mutant]()
+
+    def add(self, node: ast.expr | ast.stmt, after: str, note: str) -> None:
+        before = ast.get_source_segment(self.text, node)
+        # columns count bytes: leave out the few lines where these are not characters
+        if before and before != after and self.lines[node.lineno - 1].isascii() and before.isascii():
+            self.found.append(Mutant(self.file, node.lineno, node.col_offset, before, after, note))
+
+    def part(self, node: ast.expr) -> str:
+        return f"({ast.unparse(node)})"
+
+    def visit_BinOp(self, node: ast.BinOp) -> None:
+        words = isinstance(node.left, ast.Constant | ast.JoinedStr) and isinstance(getattr(node.left, "value", ""), str)
+        if not words and type(node.op) in ARITHMETIC:
+            self.add(node, f"({self.part(node.left)} {ARITHMETIC[type(node.op)]} {self.part(node.right)})", "operator")
+        self.generic_visit(node)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        if len(node.ops) == 1:
+            for other in COMPARISONS[type(node.ops[0])]:
+                self.add(node, f"({self.part(node.left)} {other} {self.part(node.comparators[0])})", "comparison")
+        self.generic_visit(node)
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> None:
+        joint = " or " if isinstance(node.op, ast.And) else " and "
+        self.add(node, "(" + joint.join(self.part(v) for v in node.values) + ")", "and, or")
+        for k in range(len(node.values)):
+            rest = node.values[:k] + node.values[k + 1 :]
+            own = " and " if isinstance(node.op, ast.And) else " or "
+            self.add(node, "(" + own.join(self.part(v) for v in rest) + ")", "a condition left out")
+        self.generic_visit(node)
+
+    def visit_UnaryOp(self, node: ast.UnaryOp) -> None:
+        if isinstance(node.op, ast.USub | ast.Not):
+            self.add(node, self.part(node.operand), "sign")
+        self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        value = node.value
+        if isinstance(value, bool):
+            self.add(node, str(not value), "truth")
+        elif isinstance(value, int):
+            self.add(node, str(value + 1), "number")
+        elif isinstance(value, float):
+            self.add(node, repr(value * 1.25 if value else 1.0), "number")
+
+    def visit_IfExp(self, node: ast.IfExp) -> None:
+        self.add(node, self.part(node.body), "always")
+        self.add(node, self.part(node.orelse), "never")
+        self.generic_visit(node)
+
+    def visit_If(self, node: ast.If) -> None:
+        self.add(node.test, f"(not {self.part(node.test)})", "condition")
+        self.generic_visit(node)
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> None:
+        if not isinstance(node.target, ast.Name) or not isinstance(node.op, ast.BitOr):
+            self.add(node, "pass", "left out")
+        self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if isinstance(node.value, ast.Call):
+            self.add(node, "pass", "left out")
+            self.generic_visit(node)
+
+    # texts, types and messages are not changed
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None: ...
+    def visit_Raise(self, node: ast.Raise) -> None: ...
+    def visit_Assert(self, node: ast.Assert) -> None: ...
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value is not None:
+            self.visit(node.value)
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> None:
+        if node.name in ("__repr__", "__str__", "__hash__", "__reduce__"):
+            return
+        for child in (*node.args.defaults, *(d for d in node.args.kw_defaults if d is not None), *node.body):
+            self.visit(child)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> None:
+        for child in node.body:
+            self.visit(child)
+
+
+def mutants_of(file: str) -> list[Mutant]:
+    """All mutants of a file that still compile, each once."""
+    text = (ROOT / file).read_text(encoding="utf-8")
+    finder = _Finder(file, text)
+    finder.visit(ast.parse(text))
+    good: dict[str, Mutant] = {}
+    for m in finder.found:
+        changed = m.apply(text)
+        if changed is None or changed == text:
+            continue
+        try:
+            compile(changed, file, "exec")
+        except (SyntaxError, ValueError):
+            continue
+        good[m.key] = m
+    return list(good.values())
+
+
+def draw(packages: tuple[str, ...], count: int, seed: int) -> list[Mutant]:
+    """A random sample, in proportion to the size of the files, at most one mutant a line."""
+    rng, found, lines = random.Random(seed), [], set()
+    for package in packages:
+        for path in sorted((ROOT / SOURCE / package).rglob("*.py")):
+            found += mutants_of(str(path.relative_to(ROOT)))
+    rng.shuffle(found)
+    out: list[Mutant] = []
+    for m in found:
+        if (m.file, m.line) not in lines and len(out) < count:
+            lines.add((m.file, m.line))
+            out.append(m)
+    return out
+
+
+def given() -> list[Mutant]:
+    """Those of tools/mutants.toml."""
+    data = tomllib.loads((ROOT / "tools" / "mutants.toml").read_text(encoding="utf-8"))["mutant"]
+    return [
+        Mutant(str(SOURCE / m["file"]) if not m["file"].startswith("benchmarks") else m["file"], 0, 0,
+               m["before"], m["after"], m.get("note", ""), m.get("tests", []))
+        for m in data
+    ]  # fmt: skip
+
+
+# ---- tests --------------------------------------------------------------------------------------------------------------
+
+
+PLUGIN = """
+import json, os, sys, time
+import pytest
+
+SOURCE = os.environ["MUTANTS_SOURCE"] + os.sep
+reached, seconds, now = {}, {}, set()
+
+
+def trace(frame, event, argument):
+    code = frame.f_code
+    if code.co_filename.startswith(SOURCE):
+        now.add(f"{code.co_filename[len(SOURCE):]}:{code.co_firstlineno}")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    if not os.environ.get("MUTANTS_MAP"):
+        yield
+        return
+    now.clear()
+    begun = time.perf_counter()
+    sys.settrace(trace)
+    yield
+    sys.settrace(None)
+    seconds[item.nodeid] = time.perf_counter() - begun
+    reached[item.nodeid] = sorted(now)
+
+
+def pytest_collection_modifyitems(config, items):
+    chosen = os.environ.get("MUTANTS_CHOSEN")
+    if chosen:
+        place = {name: k for k, name in enumerate(json.load(open(chosen)))}
+        items[:] = sorted((i for i in items if i.nodeid in place), key=lambda i: place[i.nodeid])
+
+
+def pytest_sessionfinish(session):
+    path = os.environ.get("MUTANTS_MAP")
+    if path:
+        json.dump({"reached": reached, "seconds": seconds}, open(path, "w"))
+"""
+
+
+class Tree:
+    """A copy of the project in which a mutant is applied."""
+
+    def __init__(self, number: int) -> None:
+        self.top = Path(tempfile.mkdtemp(prefix=f"mutants-{number}-"))
+        names = subprocess.run(
+            ["git", "ls-files", "-co", "--exclude-standard"], capture_output=True, text=True, cwd=ROOT, check=True
+        ).stdout.split("\n")
+        for name in filter(None, names):
+            if (ROOT / name).is_file():
+                (self.top / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(ROOT / name, self.top / name)
+        (self.top / "mutants_plugin.py").write_text(PLUGIN)
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": f"{self.top / 'src'}{os.pathsep}{self.top}",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "MUTANTS_SOURCE": str(self.top / SOURCE),
+            "MPLBACKEND": "Agg",
+        }
+
+    def pytest(self, arguments: list[str], limit: float | None, **environment: str) -> tuple[int, str]:
+        """Exit code and output of a run of tests; -1 where it takes too long."""
+        base = self.top / ".base" / "run"
+        base.parent.mkdir(exist_ok=True)
+        command = [sys.executable, "-m", "pytest", "-p", "mutants_plugin", "-p", "no:cacheprovider", "-n", "0", f"--basetemp={base}",
+                   "--hypothesis-seed=0", "-q", "--no-header", *arguments]  # fmt: skip
+        out = self.top / ".output"
+        with out.open("w") as stream:
+            process = subprocess.Popen(
+                command, cwd=self.top, env={**self.environment, **environment}, stdout=stream, stderr=subprocess.STDOUT
+            )
+            try:
+                code = process.wait(timeout=limit)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+                code = -1
+        return code, out.read_text(errors="replace")
+
+    def close(self) -> None:
+        shutil.rmtree(self.top, ignore_errors=True)
+
+
+@dataclass
+class Reach:
+    """Which tests reach which function, and how long they take."""
+
+    reached: dict[str, list[str]]
+    seconds: dict[str, float]
+
+    @classmethod
+    def load(cls, path: Path) -> Reach:
+        if not path.exists():
+            return cls({}, {})
+        data = json.loads(path.read_text())
+        return cls(data["reached"], data["seconds"])
+
+    def save(self, path: Path) -> None:
+        path.write_text(json.dumps({"reached": self.reached, "seconds": self.seconds}))
+
+    def tests(self, m: Mutant) -> list[str]:
+        """The tests of a mutant, the quickest first: of the innermost function that any test enters."""
+        for first in enclosing(m):
+            place = f"{Path(m.file).relative_to(SOURCE)}:{first}"
+            found = [name for name, places in self.reached.items() if place in places]
+            if found:
+                return sorted(found, key=lambda name: self.seconds[name])
+        return []
+
+
+def enclosing(m: Mutant) -> Iterator[int]:
+    """First lines of the functions and lambdas around a mutant, the innermost first; then that of the module."""
+    text = (ROOT / m.file).read_text(encoding="utf-8")
+    inside = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.Lambda | ast.ListComp | ast.DictComp | ast.SetComp | ast.GeneratorExp):
+            begin, end = (node.lineno, node.col_offset), (node.end_lineno or 0, node.end_col_offset or 0)
+            if begin <= (m.line, m.column) < end:
+                first = min([d.lineno for d in getattr(node, "decorator_list", [])], default=node.lineno)
+                inside.append((begin, first))
+    yield from (first for _, first in sorted(inside, reverse=True))
+
+
+# ---- runs ---------------------------------------------------------------------------------------------------------------
+
+
+class Results:
+    """What is known, in a file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.lock = path, Lock()
+        self.known: dict[str, Mutant] = {}
+        if path.exists():
+            self.known = {k: Mutant(**v) for k, v in json.loads(path.read_text()).items()}
+
+    def add(self, m: Mutant) -> None:
+        with self.lock:
+            self.known[m.key] = m
+            temporary = self.path.with_suffix(".part")
+            temporary.write_text(json.dumps({k: asdict(v) for k, v in self.known.items()}, indent=1))
+            temporary.replace(self.path)
+
+
+def judge(tree: Tree, m: Mutant, reach: Reach) -> Mutant:
+    """Run the tests of one mutant."""
+    path, begun = tree.top / m.file, time.perf_counter()
+    text = path.read_text(encoding="utf-8")
+    changed = m.apply(text)
+    if changed is None:
+        m.result = "gone"
+        return m
+    path.write_text(changed, encoding="utf-8")
+    try:
+        if m.line == 0:
+            files, chosen, limit = m.tests, {}, 900.0
+        else:
+            names, total = [], 0.0
+            for name in reach.tests(m) or sorted(reach.seconds, key=lambda n: reach.seconds[n]):
+                total += reach.seconds[name]
+                if total > BUDGET:
+                    break
+                names.append(name)
+            (tree.top / ".chosen").write_text(json.dumps(names))
+            files, chosen = sorted({name.split("::")[0] for name in names}), {"MUTANTS_CHOSEN": str(tree.top / ".chosen")}
+            limit = 60.0 + PATIENCE * total
+        code, output = tree.pytest(["-x", *files], limit, **chosen)
+    finally:
+        path.write_text(text, encoding="utf-8")
+    m.result = {0: "survived", -1: "slow", 5: "survived"}.get(code, "killed")
+    failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    m.by = failed[0].split(" - ")[0] if failed else output.strip()[-200:] if code not in (0, -1, 5) else ""
+    m.seconds = round(time.perf_counter() - begun, 1)
+    return m
+
+
+def run(mutants: list[Mutant], results: Results, reach: Reach, workers: int) -> None:
+    todo = [m for m in mutants if m.key not in results.known]
+    print(f"{len(mutants)} mutants, {len(mutants) - len(todo)} known, {len(todo)} to run", flush=True)
+    trees: SimpleQueue[Tree] = SimpleQueue()
+    all_of_them = [Tree(k) for k in range(workers)]
+    for tree in all_of_them:
+        trees.put(tree)
+
+    def one(m: Mutant) -> None:
+        tree = trees.get()
+        try:
+            judge(tree, m, reach)
+        finally:
+            trees.put(tree)
+        results.add(m)
+        print(f"{m.result:9s} {m.seconds:6.1f} s  {m.note}: {m.key[:150]!r}  {m.by[:110]}", flush=True)
+
+    try:
+        with ThreadPoolExecutor(workers) as pool:
+            list(pool.map(one, todo))
+    finally:
+        for tree in all_of_them:
+            tree.close()
+
+
+def make_map(tests: list[str], reach: Reach, path: Path) -> None:
+    """Run tests (of the mirror of the packages by default) and note what they reach."""
+    tree = Tree(0)
+    try:
+        target = tree.top / ".map"
+        code, output = tree.pytest(tests or ["tests"], None, MUTANTS_MAP=str(target))
+        print(output[-2000:])
+        found = Reach.load(target)
+        reach.reached |= found.reached
+        reach.seconds |= found.seconds
+        reach.save(path)
+        print(f"{len(found.seconds)} tests, {sum(found.seconds.values()):.0f} s, exit code {code}")
+    finally:
+        tree.close()
+
+
+def table(results: Results) -> str:
+    """The score of each package and all survivors, in Markdown."""
+    groups: dict[str, list[Mutant]] = {}
+    for m in results.known.values():
+        if m.result != "gone":
+            parts = Path(m.file).parts
+            groups.setdefault(parts[2] if len(parts) > 3 else parts[-1], []).append(m)
+    lines = ["| package | mutants | killed | score |", "| --- | --- | --- | --- |"]
+    everything = [m for group in groups.values() for m in group]
+    for name, group in [*sorted(groups.items()), ("all", everything)]:
+        dead = sum(m.result in ("killed", "slow") for m in group)
+        lines.append(f"| `{name}` | {len(group)} | {dead} | {100 * dead / max(1, len(group)):.0f} % |")
+    lines += ["", "Survivors:", ""]
+    lines += [f"- `{m.key}` ({m.note})" for m in everything if m.result == "survived"]
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("what", choices=["map", "sample", "given", "again", "table"])
+    parser.add_argument("tests", nargs="*", help="files to map")
+    parser.add_argument("--results", type=Path, default=Path("mutants.json"))
+    parser.add_argument("--reach", type=Path, default=Path("mutants-map.json"))
+    parser.add_argument("--packages", default=",".join(PACKAGES))
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--workers", type=int, default=1)
+    options = parser.parse_args()
+    results, reach = Results(options.results), Reach.load(options.reach)
+    if options.what == "map":
+        make_map(options.tests, reach, options.reach)
+    elif options.what == "sample":
+        run(draw(tuple(options.packages.split(",")), options.count, options.seed), results, reach, options.workers)
+    elif options.what == "given":
+        run(given(), results, reach, options.workers)
+    elif options.what == "again":  # the survivors, after new tests
+        left = [m for m in results.known.values() if m.result == "survived"]
+        for m in left:
+            del results.known[m.key]
+        run(left, results, reach, options.workers)
+    if options.what in ("table", "sample", "given", "again"):
+        print(table(results))
+
+
+if __name__ == "__main__":
+    main()
