@@ -94,3 +94,63 @@ def test_refused():
         da.diagnose(3)
     with pytest.raises(da.InconsistentState, match="no default initial values"):
         da.diagnose(M(1, mass=1.0))
+
+
+def cancelling(more):
+    """`z` cancels in the derivative of the constraint: a circle along which it pushes."""
+    extra = 0.7 if more else 0.0
+    f = [
+        lambda y, z: [np.cos(y[2]) + extra * y[-1] * more - y[1] * z[0], np.sin(y[2]) + y[0] * z[0], 1.0 + 0 * y[0]],
+        lambda y, z: [*f[0](y, z), y[0] * np.cos(y[2]) + y[1] * np.sin(y[2])],
+    ]
+    start = [np.sin(0.4), -np.cos(0.4), 0.4, *([0.0] if more else [])]
+    return {"coordinates": len(start), "f": f[int(more)], "g": lambda y: [y[0] ** 2 + y[1] ** 2 - 1]}, start
+
+
+@pytest.mark.parametrize("more", [False, True])
+def test_terms_that_cancel_do_not_lower_the_index(more):
+    model, y = cancelling(more)
+    with pytest.raises(da.ModelError, match="the index is higher than 2"):
+        da.IndexTwoDAE(model["coordinates"], f=model["f"], g=model["g"])
+    system = da.IndexThreeDAE(model["coordinates"], f=model["f"], g=model["g"])
+    found = da.diagnose(system, y=y, z=[0.0])
+    assert (found.index, found.free_values) == (3, 2 if more else 1)
+    assert found.consistent
+
+
+def test_a_range_that_turns_with_time():
+    """`E(t)` of rank one whose range turns: index 2, and no method of the register treats it."""
+    system = da.PortHamiltonian(
+        2,
+        hamiltonian=lambda x: 0 * x[0],
+        E=lambda t: [[-t, t**2], [-1.0, t]],
+        z=lambda x, t: [x[0] - t * x[1], -t * (x[0] - t * x[1])],
+        R=np.eye(2),
+        B=[[1], [0]],
+    )
+    found = da.diagnose(system, x=[0.0, 0.0], t=1.0)
+    assert (found.index, found.free_values, found.degrees_of_freedom) == (2, 0, 0)
+    for method in found.methods:
+        da.methods.base.find(method).check(system)
+    assert found.recommended in (*found.methods, "none of the register")
+
+
+def test_consistency_of_port_hamiltonian_systems():
+    assert not da.diagnose(da.catalog.linear_port_example(), x=[1.0, 5.0]).consistent
+    windy = da.catalog.windy_pendulum()
+    assert da.diagnose(windy).consistent
+    x = np.array(windy.initial["x"], dtype=float)
+    assert not da.diagnose(windy, x=[*(2 * x[:2]), *x[2:]]).consistent  # off the rod
+    assert not da.diagnose(windy, x=[*x[:-1], 77.0]).consistent  # another multiplier
+    pendulum = da.diagnose(windy)
+    assert pendulum.index == 2
+    assert pendulum.free_values == 2
+
+
+@pytest.mark.parametrize("name", ["double_pendulum", "four_particles", "rolling_disk", "simple_pendulum"])
+def test_the_array_agrees_with_the_pencil(name):
+    """Index and free values of mechanical systems, by both ways."""
+    system = getattr(da.catalog, name)()
+    found = da.diagnose(system)
+    assert found.index == (2 if system.mn else 3)
+    assert found.free_values == 2 * system.n - 2 * system.mh - system.mn

@@ -61,14 +61,14 @@ def run(name, method, count):
 def test_orders(name, method):
     """Differential states and positions have the order of the ODE.
 
-    Velocities at index 2, and algebraic states at index 1, have that of the index-2 form: as components of the state they are
-    extrapolated from the stages where the last stage is not the end of the step.
+    So have algebraic states at index 1, which follow from their equations at the end of a step. Velocities at index 2 have that
+    of the index-2 form.
     """
     t_end, truth = SYSTEMS[name][1], run(name, "radau-iia-6", 200)
     classical, low = classical_order(method) if method not in SINGLE else find(method).order[0], find(method).order[1]
     parts = {
         "regular": {"x": (slice(2), classical)},
-        "index 1": {"x1": (slice(1), classical), "x2": (slice(1, 2), low)},
+        "index 1": {"x": (slice(2), classical)},
         "index 2": {"q": (slice(4), classical), "v": (slice(4, 8), low)},
     }[name]
     for part, (of, order) in parts.items():
@@ -76,12 +76,43 @@ def test_orders(name, method):
         assert_order(errors, t_end / np.array(COUNTS[order]), order, 1e-13, part)
 
 
-MULTIPLIERS = {"radau-iia-2": 2, "radau-iia-3": 3, "lobatto-iiic-2": 1, "lobatto-iiic-3": 2, "radau-ia-2": 1, "radau-ia-3": 2}
+MULTIPLIERS = {"radau-iia-2": 2, "radau-iia-3": 3, "lobatto-iiic-2": 1, "lobatto-iiic-3": 2, "radau-ia-2": 2, "radau-ia-3": 3}
 
 
 @pytest.mark.parametrize("method", MULTIPLIERS)
 def test_orders_of_multipliers_at_index_two(method):
-    """As a part of the state: s for Radau IIA, s - 1 for Radau IA and Lobatto IIIC (Hairer, Lubich, Roche 1989, table 2.3)."""
+    """As a part of the state: s for Radau IIA, s - 1 for Lobatto IIIC (Hairer, Lubich, Roche 1989, table 2.3).
+
+    Those of Radau IA follow from the hidden equation, and have the order of the velocities.
+    """
     order = MULTIPLIERS[method]
     errors = [np.abs(run("index 2", method, n) - run("index 2", "radau-iia-6", 200))[:, 8:].max() for n in COUNTS[order]]
     assert_order(errors, 0.5 / np.array(COUNTS[order]), order)
+
+
+HIDDEN = {"gauss-1": 2, "gauss-2": 2, "gauss-3": 4, "gauss-4": 4, "midpoint": 2, "radau-ia-3": 3, "lobatto-iiid-3": 4}
+
+
+@pytest.mark.parametrize("method", HIDDEN)
+@pytest.mark.parametrize("lam", [1.25, 77.0])
+def test_multipliers_of_methods_that_do_not_end_with_a_stage(method, lam):
+    """They follow from the hidden equation at the end of each step, whatever they were at the start."""
+    system, counts = da.catalog.windy_pendulum(), np.array([40, 80, 160])
+    start = {"x": [1.0, 0.0, 0.0, 0.5, lam], "t_end": 1.0, "compile": False}
+    truth = da.simulate(system, "radau-iia-5", step=1 / 320, **start).x[-1]
+    runs = [da.simulate(system, method, step=1 / n, **start).x[-1] for n in counts]
+    assert abs(truth[-1]) > 1
+    for part in (slice(0, 4), slice(4, 5)):
+        errors = np.array([np.abs(x[part] - truth[part]).max() for x in runs])
+        slopes = np.log2(errors[:-1] / errors[1:])
+        assert slopes.min() > HIDDEN[method] - 0.25, (part, slopes)
+
+
+def test_consistent_values_of_hidden_multipliers():
+    windy = da.catalog.windy_pendulum()
+    start = da.consistent(windy, x=[1.0, 0.0, 0.0, 0.5, 77.0])
+    np.testing.assert_allclose(start["x"], [1.0, 0.0, 0.0, 0.5, 0.25], atol=1e-14)
+    carts = da.catalog.three_carts()
+    for method in ("gauss-2", "radau-iia-3", "discrete-gradient"):
+        sol = da.simulate(carts, method, t_end=0.5, step=0.05)
+        assert sol.x[0, -1] == pytest.approx(-5 / 6, abs=1e-14)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.checking import number
 from dalembert.engine import kinds, newton
+from dalembert.engine.array import LARGEST, DerivativeArray
 from dalembert.engine.case import Array
 from dalembert.engine.checks import independent
 from dalembert.engine.kinds import Values
@@ -48,6 +49,8 @@ class Diagnosis:
     methods: list[str] = field(default_factory=list)
     recommended: str = ""
     remarks: list[str] = field(default_factory=list)
+    constraints: int | None = None  # equations that values must satisfy, with all hidden ones
+    off: float | None = None  # what is left of these at the given values, relative to their terms
 
     @property
     def healthy(self) -> bool:
@@ -60,6 +63,8 @@ class Diagnosis:
             f"  index                 {self.index if self.index is not None else 'undefined: the equations are singular here'}",
             f"  degrees of freedom    {self.degrees_of_freedom}",
         ]
+        if self.free_values is not None:
+            lines.append(f"  free initial values   {self.free_values}")
         lines += [f"  {'hidden' if i == 0 else '':<21} {text}" for i, text in enumerate(self.hidden)]
         for key, value in self.residuals.items():
             lines.append(f"  {key:<21} {value:.1e}")
@@ -80,8 +85,8 @@ def diagnose(
 ) -> Diagnosis:  # fmt: skip
     """Look at a system at a state before it is run.
 
-    The index is that of the pencil of the equations linearised there (`LinearDAE`), by ranks; the default values of the system
-    are used where none are given.
+    The index is that of the derivative array there (`engine.array`), by ranks; of large systems that of the pencil of the
+    linearised equations. The default values of the system are used where none are given.
     """
     if not isinstance(system, System):
         raise MethodError(f"diagnose takes a system such as da.Mechanical(...), not {type(system).__name__}")
@@ -117,7 +122,10 @@ def _(s: Constrained, values: Values, t: float, par: Array) -> Diagnosis:
         out.hidden.append(f"{s.mn} nonholonomic: A v + a = 0 is stated; its rate, which fixes lam, is hidden")
     matrix, right = np.block([[A, K.T], [C, np.zeros((s.m, s.m))]]), np.concatenate([F[:, 0], d[:, 0]])
     best = np.linalg.lstsq(matrix, right, rcond=None)[0][s.nv :]
-    _set_index(out, _pencil(s, at, best, par, t))
+    stated = _stated(s)
+    _set_index(out, stated, np.concatenate([*(at[name] for name in stated.names), best]), t, (np.zeros(s.nu), par))
+    if out.massless and out.free_values is not None and not s.mn:
+        out.degrees_of_freedom = min(out.degrees_of_freedom, -(-out.free_values // 2))
     _choose(out, s)
     return out
 
@@ -224,23 +232,42 @@ def _consistency(out: Diagnosis, s: Constrained, at: Values, K: Array, par: Arra
             )
 
 
-def _pencil(s: Constrained, at: Values, lam: Array, par: Array, t: float) -> tuple[Array, Array]:
-    """`E` and `A` of the equations as stated, linearised: `(q, v, lam)` with given multipliers."""
+@dataclass(frozen=True)
+class _Equations:
+    """The equations as stated, `rows(x, x', t, u, parameters) = 0`; `names` are the blocks of `x`, the multipliers last."""
+
+    names: tuple[str, ...]
+    rows: SX
+    x: SX
+    rate: SX
+    t: SX
+    given: tuple[SX, SX]
+
+
+def _stated(s: Constrained) -> _Equations:
+    """Of a mechanical or Hamiltonian system, for `(q, v, lam)` or `(q, p, lam)`."""
     form = s.rate_form(SX(1.0))
-    rows = [form.total(name) for name in form.y]
+    rates = {name: SX.sym(f"{name}'", y.numel()) for name, y in form.y.items()}
+    rows = [form.inertia.get(name, SX.eye(y.numel())) @ rates[name] - form.total(name) for name, y in form.y.items()]
     rows += [form.levels[level] for level in ("position", "nonholonomic") if level in form.levels]
-    unknown = ca.vertcat(*form.y.values(), form.lam)
-    inertia = [form.inertia.get(name, SX.eye(y.numel())) for name, y in form.y.items()]
-    E = ca.diagcat(*inertia, SX(s.m, s.m))
-    f = ca.Function(
-        "pencil", [*form.y.values(), form.lam, form.t, form.u, form.par], [E, ca.jacobian(ca.vertcat(*rows), unknown)]
-    )
-    found = f(*(at[name] for name in form.y), lam, t, np.zeros(s.nu), par)
-    return np.asarray(found[0].full()), np.asarray(found[1].full())
+    x, rate = ca.vertcat(*form.y.values(), form.lam), ca.vertcat(*rates.values(), SX.sym("lam'", s.m))
+    return _Equations(tuple(form.y), ca.vertcat(*rows), x, rate, form.t, (form.u, form.par))
 
 
-def _set_index(out: Diagnosis, pencil: tuple[Array, Array]) -> None:
-    linear = LinearDAE(*pencil, tolerance=1e-8)
+def _set_index(out: Diagnosis, of: _Equations, x: Array, t: float, given: tuple[Array, Array]) -> None:
+    """The index by the derivative array; by the pencil of the linearised equations where the system is large."""
+    if len(x) <= LARGEST:
+        array = DerivativeArray(of.rows, of.x, of.rate, of.t, of.given)
+        found = array.index(x, t, given)
+        if found is None:
+            out.remarks.append("the equations are singular here: no number of differentiations determines the rates")
+            return
+        out.index, out.free_values, out.constraints = found.index, found.free_values, found.constraints
+        out.off = array.solve(max(found.index - 1, 0), x, t, given).residual if found.index else 0.0
+        return
+    f = ca.Function("pencil", [of.x, of.rate, of.t, *of.given], [ca.jacobian(of.rows, of.rate), -ca.jacobian(of.rows, of.x)])
+    E, A = (np.asarray(m.full()) for m in f(x, np.zeros(len(x)), t, *given))
+    linear = LinearDAE(E, A, tolerance=1e-8)
     why = linear.singularity()
     if why is None:
         out.index, out.free_values = linear.index, linear.degrees_of_freedom
@@ -257,6 +284,8 @@ def _choose(out: Diagnosis, s: System) -> None:
         out.recommended = "none before the constraints are independent"
         return
     out.recommended = _recommended(s, bool(out.massless))
+    if out.recommended.split(",")[0] not in out.methods:
+        out.recommended = out.methods[0] if out.methods else "none of the register"
 
 
 def _recommended(s: System, massless: bool) -> str:
@@ -277,26 +306,41 @@ def _recommended(s: System, massless: bool) -> str:
 
 @_look.register
 def _(s: PortHamiltonian, values: Values, t: float, par: Array) -> Diagnosis:
-    f = ca.Function("A", s.symbols(), [s.expression("E"), ca.jacobian(s.role("right"), s.x)])
-    E, A = (np.asarray(m.full()) for m in f(values["x"], t, np.zeros(s.nu), par))
+    f = ca.Function("E", s.symbols(), [s.expression("E")])
+    E = np.asarray(f(values["x"], t, np.zeros(s.nu), par).full())
     rank = int(np.linalg.matrix_rank(E))
     out = Diagnosis(s.name, s.kind, None, None, rank)
-    if rank < s.n:
-        out.hidden.append(f"{s.n - rank} algebraic equations")
-    else:
+    if rank == s.n:
         out.conditioning["E, invertible part"] = float(np.linalg.cond(E))
-    _set_index(out, (E, A))
+    rate = SX.sym("x'", s.n)
+    rows = s.expression("E") @ rate - s.role("right")
+    if s.has("constraint"):  # of a mechanism, at the level of positions: its rate is among the equations
+        rows = ca.vertcat(rows, s.expression("constraint"))
+    _set_index(out, _Equations(("x",), rows, s.x, rate, s.t, (s.u, s.par)), values["x"], t, (np.zeros(s.nu), par))
+    if out.free_values is not None:
+        out.degrees_of_freedom = out.free_values
+    if rank < s.n:
+        hidden = (out.constraints or 0) - (s.n - rank)
+        out.hidden.append(f"{s.n - rank} algebraic equations are stated, {max(hidden, 0)} more are hidden")
+    _inconsistent(out, "da.consistent(system, x=...)")
     _choose(out, s)
     return out
 
 
+def _inconsistent(out: Diagnosis, remedy: str) -> None:
+    """Say whether the equations and their derivatives can hold with these values."""
+    if out.off is None:
+        return
+    out.residuals["all constraints"] = out.off
+    if out.off > 1e-8:
+        out.consistent = False
+        out.remarks.append(f"inconsistent: the equations and their derivatives are off by {out.off:.1e}; start from {remedy}")
+
+
 @_look.register
 def _(s: IndexTwoDAE, values: Values, t: float, par: Array) -> Diagnosis:
-    rows = ca.vertcat(s.expression("rhs"), s.expression("g"))
-    f = ca.Function("A", s.symbols(), [ca.jacobian(rows, ca.vertcat(s.y, s.z)), *s.levels()])
-    A, *levels = f(values["y"], values["z"], t, np.zeros(s.nu), par)
-    E = np.zeros((s.n + s.m,) * 2)
-    E[: s.n, : s.n] = np.eye(s.n)
+    f = ca.Function("levels", s.symbols(), s.levels())
+    levels = f.call([values["y"], values["z"], t, np.zeros(s.nu), par])
     out = Diagnosis(s.name, s.kind, None, None, s.n - s.m * (s.index - 1))
     for k, value in enumerate(levels):
         size = float(np.abs(np.asarray(value.full())).max())
@@ -304,8 +348,15 @@ def _(s: IndexTwoDAE, values: Values, t: float, par: Array) -> Diagnosis:
         if size > 1e-8:
             out.consistent = False
             out.remarks.append(f"inconsistent: derivative {k} of g is {size:.1e}; start from da.consistent(system, y=...)")
+    rate = SX.sym("y'", s.n), SX.sym("z'", s.m)
+    rows = ca.vertcat(rate[0] - s.expression("rhs"), s.expression("g"))
+    stated = _Equations(("y", "z"), rows, ca.vertcat(s.y, s.z), ca.vertcat(*rate), s.t, (s.u, s.par))
+    _set_index(out, stated, np.concatenate([values["y"], values["z"]]), t, (np.zeros(s.nu), par))
+    if out.free_values is not None:
+        out.degrees_of_freedom = out.free_values
     if s.index > 1:
         out.hidden.append(f"{s.index - 1} derivative{'s' * (s.index > 2)} of g, the last of which defines z")
-    _set_index(out, (E, np.asarray(A.full())))
+    if out.index is not None and out.index != s.index:
+        out.remarks.append(f"the index is {out.index} at these values, not {s.index}: {type(s).__name__} does not fit")
     _choose(out, s)
     return out

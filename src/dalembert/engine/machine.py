@@ -80,8 +80,7 @@ def memory() -> float:
 class Outcome:
     """What a call of `run` did: steps completed, Newton iterations, which solve failed and with which last update.
 
-    `failed` is -1 where all went well, and the number of solves where the next state was not finite, or off the constraints that
-    the method keeps, by `size` of their terms.
+    `failed` is -1 where all went well, and the number of solves where the next state was not finite.
     """
 
     steps: int
@@ -122,7 +121,7 @@ class VirtualMachine:
         self.u, self.par = np.zeros(p.n_u), np.zeros(p.step.par.numel())
         common = [self.state, self.t, self.h, self.u, self.par]
         x, last, before = (np.split(a, p.cuts) for a in (self.x, self.last, self.before))
-        self.lam, self.work, self.check = np.zeros(p.n_lam), np.zeros(2), np.zeros(2)
+        self.lam, self.work, self.check = np.zeros(p.n_lam), np.zeros(2), np.zeros(1)
         self._lock = Lock()  # the buffers serve one run at a time
         self.solves = []
         self._keep: list[object] = []
@@ -165,7 +164,7 @@ class VirtualMachine:
             cut = self.program.n_state + self.program.n_unknowns
             before, last, now, after = _view(self.before), _view(self.last), _view(self.now)[:cut], _view(self.after)
             t, check, work, finish = _view(self.t), _view(self.check), _view(self.work), self.finish
-            works, working, limit = _view(out.work), self.program.working, rule.limit
+            works, working = _view(out.work), self.program.working
             solves = [
                 (begin, rule.bind(update, size, factor, accept), weigh)
                 for begin, factor, update, accept, size, weigh in self.solves
@@ -187,7 +186,7 @@ class VirtualMachine:
                     iterations += count
                 if failed < 0:
                     finish()
-                    if not (check[0] < 1e300 and check[1] <= limit):
+                    if not check[0] < 1e300:
                         failed = len(solves)
                 if failed >= 0:
                     done = k - first
@@ -201,8 +200,7 @@ class VirtualMachine:
                     self._write(out, row)
                     row += 1
             memory.state[:], memory.last[:], memory.before[:] = self.state, self.last, self.before
-            size = 0.0 if failed < 0 else float(self.solves[failed][4][0]) if failed < len(solves) else math.nan
-            size = check[1] if failed == len(solves) and check[0] < 1e300 else size
+            size = 0.0 if failed < 0 else math.nan if failed == len(solves) else float(self.solves[failed][4][0])
             return Outcome(done, iterations, failed, size)
 
     def _load(self, memory: Memory, h: float, inputs: Array) -> None:

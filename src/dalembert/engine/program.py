@@ -8,8 +8,7 @@ For each solve of a step
     weigh(state, t, h, u, par, earlier unknowns) -> scale        (only every WEIGH_EVERY steps)
     begin = guess, then factor at the guess
 and at the end
-    finish(state, t, h, u, par, all unknowns) -> next state, multipliers, work, check
-where `check` has the sum of squares (nan where anything is), and what is missed of the constraint levels that the method keeps.
+    finish(state, t, h, u, par, all unknowns) -> next state, multipliers, work, sum of squares (nan where anything is).
 
 The Jacobian is taken and eliminated at one iterate (in `factor`) and kept while it serves well; with a first guess by
 extrapolation it nearly always serves to the end. What does not change between iterations is computed once: `constants`
@@ -77,6 +76,7 @@ class Program:
         self.state = ca.vertcat(*step.state.values())
         self.common = [self.state, step.t, step.h, ca.vec(step.u), step.par]
         self.stages: list[Stage] = []
+        self._looked = False
         known: list[SX] = []
         for k, solve in enumerate(step.solves):
             order = orders[k] if orders else None
@@ -89,18 +89,25 @@ class Program:
         work = ca.vertcat(step.work["supplied"], step.work["dissipated"])
         self.working = ca.sparsify(SX(work)).nnz() > 0
         after = ca.vertcat(*step.next.values())
-        outputs = [after, step.lam, work, ca.vertcat(ca.sumsqr(after), self._missed())]
+        outputs = [after, step.lam, work, ca.sumsqr(after)]
         self.finish = ca.Function("finish", [*self.common, *known], [ca.densify(x) for x in outputs])
 
-    def _missed(self) -> SX:
-        """The residual of what the method keeps at the end of a step, relative to the size of its own terms."""
+    def _missed(self, inputs: list[SX]) -> SX | None:
+        """What the next state misses of the constraints that the method keeps, relative to their sizes.
+
+        None where there are none, or the state depends on more than the given unknowns.
+        """
         step, kept = self.step, self.step.kept
         if kept is None:
-            return SX(0.0)
+            return None
         after = ca.vertcat(*step.next.values())[: kept.numel_in(0)]
         values = [after, step.t + step.h, step.par]
-        terms, _ = sizes(kept, values, [ca.fabs(after), None, None])
-        return ca.norm_2(kept(*values) / (terms + TINY))
+        rows, size = kept(*values)
+        known = {s.element_hash() for s in ca.symvar(ca.veccat(*inputs))}
+        if any(s.element_hash() not in known for s in ca.symvar(rows)):
+            return None
+        _, rounding = sizes(kept, values, [ca.fabs(after), None, None])
+        return rows / (size + rounding + TINY)
 
     def _stage(self, k: int, solve: Solve, known: list[SX], order: Order | None) -> Stage:
         x, n = solve.unknowns, solve.unknowns.numel()
@@ -119,6 +126,8 @@ class Program:
         guess = ca.Function(f"guess{k}", [*inputs, solve.last, solve.before], [ca.densify(solve.guess)])
         factor = ca.Function(f"factor{k}", [*inputs, at], _shared([constants]))
         first = guess(*inputs, solve.last, solve.before)
+        missed = None if self._looked else self._missed([*inputs, x])  # by the first solve that leads to the next positions
+        self._looked = self._looked or missed is not None
         return Stage(
             n=n,
             seen=seen,
@@ -126,7 +135,7 @@ class Program:
             factor=factor,
             begin=ca.Function(f"begin{k}", [*inputs, solve.last, solve.before], [first, factor(*inputs, first)]),
             update=ca.Function(f"update{k}", [x, scale, symbols], outputs),
-            accept=_acceptance(k, solve, inputs, scale, seen),
+            accept=_acceptance(k, solve, inputs, scale, seen, missed),
             weigh=ca.Function(f"weigh{k}", inputs, [ca.densify(solve.scale)]),
             residual=ca.Function(f"residual{k}", [x, *inputs], [ca.densify(solve.residual), J]),
         )
@@ -168,8 +177,10 @@ def _measured(solve: Solve) -> list[int] | None:
     return [i for i in range(n) if solve.levels[i] == 0 or solve.scale.numel() == n]
 
 
-def _acceptance(k: int, solve: Solve, inputs: list[SX], scale: SX, seen: list[int] | None) -> ca.Function:
+def _acceptance(k: int, solve: Solve, inputs: list[SX], scale: SX, seen: list[int] | None, missed: SX | None) -> ca.Function:
     """The residual of a solve, each row relative to the size of its terms; never small where anything is not finite.
+
+    What is `missed` of the constraints that the method keeps counts as well, whatever rounding can do.
 
     Where terms cancel before a nonlinear function sees them, or an unknown is smaller than the size at which its round-off
     begins, the row is not defined better than rounding leaves it. Of a large system the terms are those of its linearisation in
@@ -188,6 +199,7 @@ def _acceptance(k: int, solve: Solve, inputs: list[SX], scale: SX, seen: list[in
         size, rounding = ca.fabs(ca.jacobian(solve.residual, x)) @ own + rows, SX(0.0)
     size = size + ROUNDING * (rounding + rows) + TINY
     ratio = ca.if_else(size < HUGE, solve.residual / size, HUGE)
+    ratio = ratio if missed is None else ca.vertcat(ratio, missed)
     return ca.Function(f"accept{k}", [*inputs, x, scale], _shared([ca.norm_2(ratio)]))
 
 

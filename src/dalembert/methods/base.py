@@ -85,13 +85,12 @@ class Method:
         raise TypeError(f"{type(self).__name__} does not define step()")
 
     def kept(self, system: System) -> ca.Function | None:
-        """The lowest constraint level that it keeps, as a function of state, time and parameters."""
-        levels = (system.level(name) for name in self.exact_levels)
-        level = next((e for e in levels if e is not None), None)
-        if level is None or ca.depends_on(level, system.u):
+        """The position constraints, where it keeps them: `(state, t, par) -> residuals, sizes`, of those that are not linear."""
+        found = system.curved() if "position" in self.exact_levels else None
+        if found is None:
             return None
         state = ca.vertcat(*(getattr(system, name) for name in system.state))
-        return ca.Function("kept", [state, system.t, system.par], [ca.densify(level)])
+        return ca.Function("kept", [state, system.t, system.par], [ca.densify(e) for e in found])
 
     def spec(self) -> list[Any]:
         """Name and options as plain data; `Method.of_spec` is the inverse."""

@@ -34,7 +34,8 @@ class _Stages:
         self.k, self.places = scheme.stages, len(scheme.c)
         self.end = self.places - 1
         self.times = [form.t + float(c) * h for c in scheme.c]
-        self.closed = bool(form.closing.numel())
+        # algebraic states of a form with a basis are those of the last stage, where that is the end of the step
+        self.closed = bool(form.closing.numel()) and not (form.basis is not None and scheme.table(0).stiffly_accurate)
         late = self.closed and ca.depends_on(form.closing, form.u)  # the input at the end of the step
         self.u = SX.sym("u", form.u.numel(), self.k + late)
         self.input_nodes = tuple(float(c) for c in (*scheme.c[: self.k], *([1.0] * late)))
@@ -74,7 +75,7 @@ class _Stages:
         form, scheme = self.form, self.scheme
         n = form.w.numel()
         if self.closed and not n:
-            self.unknowns["close", self.end] = SX.sym("close", form.lam.numel())
+            self.unknowns["close", self.end] = SX.sym("close", form.closing.numel())
         seen = {level for level, e in form.levels.items() if ca.depends_on(e, form.w)} if n else set()
         looked = {int(i) for level in seen & set(scheme.rows) for i in np.flatnonzero(np.abs(scheme.rows[level]).sum(axis=0))}
         places = [i for i in range(self.places) if n and (i < self.k or i in looked or (i == self.end and self.closed))]
@@ -106,7 +107,7 @@ class _Stages:
         f, needs = self.function(e)
         # what is not needed must not be asked for: it may be just what is being made
         values = [self.value(b, i) if b in needs else symbol for b, symbol in form.y.items()]
-        lam = self.lam[i] if stage else self.unknowns.get(("close", i), form.lam)
+        lam = self.lam[i] if stage else self.unknowns.get(("close", i), form.lam) if form.lam.numel() else form.lam
         mu, u = (self.mu[i], self.u[:, i]) if stage else (form.mu, self.u[:, -1])
         return f(*values, self.w.get(i, form.w), lam, mu, self.times[i], u, form.par)
 
@@ -125,6 +126,11 @@ class _Stages:
     def value(self, block: str, i: int) -> SX:
         """A block of `y` at a place."""
         y0 = self.form.begin[block]
+        if i == self.end and self.closed and self.form.basis is not None:
+            V, rank = self.form.basis[1:]
+            free = V[:, rank:]
+            moved = y0 + combined(self.weights(block, i), [self.rate(block, j) for j in range(self.k)], y0.numel(), self.h)
+            return moved + free @ (self.unknowns["close", i] - free.T @ moved)
         if block not in self.several:
             weights = self.weights(block, i)
             key = block, weights.tobytes()  # places with the same weights have the same value
@@ -214,7 +220,7 @@ class _Stages:
         if j < 0:
             return None
         if name == "close":
-            return self.lam[j]
+            return self.lam[j] if self.form.basis is None else None
         if name == "lam":
             return self.unknowns.get((name, j))
         if name == "w":

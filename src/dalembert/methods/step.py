@@ -63,7 +63,7 @@ class Step:
     work: dict[str, SX]
     input_nodes: tuple[float, ...] = (0.5,)
     start: dict[str, str] = field(default_factory=dict)  # how what is carried along begins: "zero" or "lam"
-    kept: ca.Function | None = None  # (state, t, par) -> a constraint level that the method keeps at the end of a step
+    kept: ca.Function | None = None  # (state, t, par) -> position constraints that the method keeps, and their sizes
     rates: tuple[Array, SX, SX] | None = None  # nodes, q' and y' at the stages (columns), where they are of collocation
 
 

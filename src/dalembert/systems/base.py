@@ -109,8 +109,8 @@ class System(ABC):
         """The number of parts into which the right-hand side is split; None where it is not a matter of the model."""
         return None
 
-    def level(self, name: str) -> SX | None:
-        """The residual of a constraint level as a function of the state, or None where there is none."""
+    def curved(self) -> tuple[SX, SX] | None:
+        """The position constraints that are not linear, and a size of each: its slope times its radius of curvature."""
         return None
 
     @property

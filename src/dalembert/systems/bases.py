@@ -46,19 +46,30 @@ def bases(s: PortHamiltonian) -> Bases:
         other = [[i for i in range(s.n) if i not in part] for part in blocks]
         return Bases(*(_sparse(eye[:, part]) for part in (blocks[0], other[0], blocks[1], other[1])))
     matrices = _sampled(s)
-    U, S, Vt = np.linalg.svd(matrices[0])
-    rank = int((1e-12 * max(S[0], 1e-300) < S).sum())
+    U, _, Vt = np.linalg.svd(matrices[0])
+    rank = _rank(matrices[0])
+    if rank == s.n:
+        U, Vt = np.eye(s.n), np.eye(s.n)
     for E in matrices:
         scale = max(1.0, float(np.abs(E).max()))
-        own = np.linalg.svd(U[:, :rank].T @ E @ Vt[:rank].T, compute_uv=False)
+        own = _rank(U[:, :rank].T @ E @ Vt[:rank].T)
         outside = np.abs(U[:, rank:].T @ E).max(initial=0.0) + np.abs(E @ Vt[rank:].T).max(initial=0.0)
-        if outside >= 1e-10 * scale or (rank and own[-1] < 1e-12 * scale):
+        if outside >= 1e-10 * scale or own < rank:
             raise MethodError(
                 "E is singular and its range depends on the state: E^T z = DH has no solution in general, and no discrete "
                 "gradient pair can be made; bring the system to semi-explicit form with system.transformed(phi, U), or give a "
                 "pair to gradient-pair"
             )
     return Bases(*(_sparse(m) for m in (U[:, :rank], U[:, rank:], Vt[:rank].T, Vt[rank:].T)))
+
+
+def _rank(matrix: Array) -> int:
+    """The rank by singular values, after rows and columns were scaled to size one: units do not matter."""
+    for axis in (1, 0):
+        size = np.abs(matrix).max(axis=axis, keepdims=True, initial=0.0)
+        matrix = matrix / np.where(size > 0, size, 1.0)
+    S = np.linalg.svd(matrix, compute_uv=False)
+    return int((1e-12 * max(S.max(initial=0.0), 1e-300) < S).sum())
 
 
 def _sampled(s: PortHamiltonian) -> list[Array]:

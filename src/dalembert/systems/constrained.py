@@ -281,10 +281,13 @@ class Constrained(System):
         normal = self.role("normal") if self.mh else None
         return {"t": self.t, "u": self.u, "par": self.par, "lam": lam, "levels": levels, "power": power, "normal": normal}
 
-    def level(self, name: str) -> SX | None:
-        if name == "position":
-            return self.expression("holonomic") if self.mh else None
-        return self.of_state(self.role("drift")) if self.m else None
+    def curved(self) -> tuple[SX, SX] | None:
+        normal = self.role("normal")
+        rows = [i for i in range(self.mh) if ca.depends_on(normal[i, :], self.q)]
+        if not rows:
+            return None
+        G = normal[rows, :]
+        return self.expression("holonomic")[rows], ca.sqrt(ca.sum2(G**2)) * scales.reach(self, G)
 
     def _groups(self, y: SX, v: SX, moved: SX) -> scales.Groups:
         """Which coordinates, velocities or momenta `y`, and constraints act on each other; `moved` has what moves `y`."""

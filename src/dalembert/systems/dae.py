@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import ClassVar, Required, Self, TypedDict, Unpack
 
 import casadi as ca
+import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike
 
@@ -121,10 +122,24 @@ class IndexTwoDAE(System):
         """The equation that defines `z` must contain it, and those before it must not."""
         levels = self.levels()
         for i, level in enumerate(levels[:-1]):
-            if ca.depends_on(level, self.z):
+            if self._contains_z(level):
                 raise ModelError(f"this is not a system of index {self.index}: derivative {i} of g contains z already")
-        if not ca.depends_on(levels[-1], self.z):
+        if not self._contains_z(levels[-1]):
             raise ModelError(f"the index is higher than {self.index}: derivative {self.index - 1} of g does not contain z")
+
+    def _contains_z(self, level: SX) -> bool:
+        """Whether `z` acts in an equation: by its slopes in numbers, since terms with `z` may cancel in its expression."""
+        if not ca.depends_on(level, self.z):
+            return False
+        slopes = ca.Function("slopes", self.symbols(), [ca.jacobian(level, self.z), ca.fabs(ca.jacobian(level, self.y))])
+        rng, par = np.random.default_rng(3), self.pack()
+        for _ in range(5):
+            y, z, t, u = (rng.normal(size=k) for k in (self.n, self.m, 1, self.nu))
+            own, other = (np.asarray(e.full()) for e in slopes(y, z, t, u, par))
+            # not finite there: nothing is known, and nothing is excluded
+            if not np.abs(own).max() <= 1e-10 * (1.0 + np.abs(other).max(initial=0.0)):
+                return True
+        return False
 
     @property
     def m(self) -> int:
@@ -188,9 +203,6 @@ class IndexTwoDAE(System):
             sizes=sizes,
         )  # fmt: skip
         return replace(form, w=self.z, relation=g) if first else replace(form, lam=self.z, levels={"velocity": g})
-
-    def level(self, name: str) -> SX | None:
-        return self.expression("g") if name == "velocity" and self.index > 1 else None
 
     def _algebraic_size(self, own: scales.Groups) -> SX:
         """The size of `z`: its own, or that which the terms of the equation that defines it give it, where it is zero."""

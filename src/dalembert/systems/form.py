@@ -45,7 +45,8 @@ class Form:
     as expressions of it. `closing` defines what of the state at the end of a step is not in `y`: `w`, or `lam` where there is
     no `w`. `sizes` are the sizes at which round-off begins: of the rate of each block, of `w`, and of the residual of each level.
     `first` are rates before the first step, where zero is no good guess. `basis` are constant matrices `(U, V)` with
-    `y' = V r` and the rows `U^T (...)`, in which the first `rank` rates are differential and the others algebraic.
+    `y' = V r` and the rows `U^T (...)`, in which the first `rank` rates are differential and the others algebraic; `closing` then
+    defines the algebraic part at the end of a step, where the last stage does not.
     """
 
     y: Mapping[str, SX]

@@ -14,6 +14,7 @@ from dalembert.errors import MethodError, ModelError, suggesting
 from dalembert.systems import plain, port_changes, port_checks, port_parts, scales
 from dalembert.systems.base import System
 from dalembert.systems.bases import bases
+from dalembert.systems.closure import closure
 from dalembert.systems.dirac import DiracStructure
 from dalembert.systems.form import Form, Power
 from dalembert.systems.needs import Need
@@ -314,10 +315,15 @@ class PortHamiltonian(System):
         one = scales.Ports(self, h, basis.V1, basis.V2)
         algebraic = one.speed + one.state / one.h  # defined to round-off of the state, whatever the step is
         rank, sizes = basis.rank, (scales.spread(one.speed, one.one), scales.spread(algebraic, one.two))
+        found = closure(self)
         return Form(
             y={"x": self.x}, parts=({"x": self.role("right")},), inertia={"x": self.expression("E")},
-            t=self.t, u=self.u, par=self.par, state={"x": self.x}, begin={"x": self.x},
-            sizes={"x": ca.vertcat(scales.full(sizes[0], rank), scales.full(sizes[1], self.n - rank))},
+            t=self.t, u=self.u, par=self.par, state={"x": self.x}, begin={"x": self.x, "lam": basis.V2.T @ self.x},
+            sizes={
+                "x": ca.vertcat(scales.full(sizes[0], rank), scales.full(sizes[1], self.n - rank)),
+                "w": scales.spread(one.state + one.h * one.speed, one.two),
+            },
+            closing=SX(0, 1) if found is None else found[0],
             power=Power(supplied=supplied, dissipated=dissipated),
             basis=(basis.U, basis.V, basis.rank),
         )  # fmt: skip

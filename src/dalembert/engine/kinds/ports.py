@@ -12,8 +12,9 @@ from dalembert.engine.checks import LOOSE, check_functions
 from dalembert.engine.consistent import Consistent
 from dalembert.engine.initial import own_values, vector
 from dalembert.engine.kinds import Array, Given, Values
-from dalembert.errors import DalembertError, InconsistentState, ModelError
+from dalembert.errors import ConvergenceError, DalembertError, InconsistentState, ModelError
 from dalembert.methods.base import Method
+from dalembert.systems.closure import closure
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 
@@ -31,6 +32,8 @@ def _(system: PortHamiltonian, given: Given, par: Array, t: float, u: Array) -> 
     x, default = _state(system, given)
     if default and np.any(u) and violated(system, x, t, par, 0 * u).relative <= 1e-9:
         x = consistent_state(system, x, t, par, u)  # defaults that are right without inputs: their algebraic part follows these
+    elif default and violated(system, x, t, par, u).relative <= 1e-9:
+        x = closed_state(system, x, t, par, u)
     return {"x": x}
 
 
@@ -85,7 +88,43 @@ def _right(s: PortHamiltonian) -> ca.Function:
 @kinds.project.register
 def _(system: PortHamiltonian, given: Given, par: Array, t: float, u: Array) -> Consistent:
     x, _ = _state(system, given)
-    return Consistent({"x": consistent_state(system, x, t, par, u)}, system.state)
+    x = closed_state(system, consistent_state(system, x, t, par, u), t, par, u)
+    return Consistent({"x": x}, system.state)
+
+
+class _Closure:
+    """The equations that define the algebraic states, as a function of `(x, t, u, par)`, with slopes and sizes."""
+
+    def __init__(self, s: PortHamiltonian) -> None:
+        found = closure(s)
+        self.free, self.function = np.zeros((s.n, 0)), None
+        if found is not None:
+            rows, F = found
+            self.free = np.asarray(ca.DM(F.V2).full())
+            self.function = ca.Function("closure", s.symbols(), [rows, ca.jacobian(rows, s.x)])
+
+
+def closed_state(s: PortHamiltonian, x: Array, t: float, par: Array, u: Array) -> Array:
+    """The same state with the algebraic part that its equations, or their rates, define; as it is where they do not."""
+    own = s.cache.get(_Closure, "closure", lambda: _Closure(s))
+    if own.function is None:
+        return x
+    f, free = own.function, own.free
+
+    def residual(a: Array) -> tuple[Array, Array]:
+        rows, slopes = (np.asarray(m.full()) for m in f(x + free @ a, t, u, par))
+        return rows[:, 0], slopes @ free
+
+    def terms(a: Array) -> Array:
+        y = x + free @ a
+        rows, slopes = (np.asarray(m.full()) for m in f(y, t, u, par))
+        return np.asarray(np.abs(slopes) @ np.abs(y) + np.abs(rows[:, 0] - slopes @ y) + 1e-12)
+
+    try:
+        a = newton.solve(residual, np.zeros(free.shape[1]), scale=1e-12, terms=terms, what="the hidden equations", t=t)
+    except ConvergenceError:  # they do not define it here: the index is higher
+        return x
+    return np.asarray(x + free @ a)
 
 
 def consistent_state(s: PortHamiltonian, x: Array, t: float, par: Array, u: Array) -> Array:
