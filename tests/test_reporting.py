@@ -143,3 +143,57 @@ def test_frames_show_clock_and_motion():
         assert (one[:30] != two[:30]).any()
         assert (one[60:] != two[60:]).any()
         assert (two[60:] != three[60:]).any()
+
+
+HOSTILE = [
+    "<!--<script>",
+    "</script><script>document.title='x'</script>",
+    "<img src=x onerror=document.title='x'>",
+    "--><b>",
+    "&lt;b&gt;",
+]
+
+
+def hostile():
+    """Every name that a user can give: coordinates, ports, system, units, parameters."""
+    names = tuple(HOSTILE[:4])
+    picture = da.Picture(points=lambda q: [[q[0], q[1]]], units={"time": HOSTILE[0], "length": HOSTILE[1], "energy": HOSTILE[0]})
+    start = {"q": [1.0, 0.0, 0.5, 0.2], "v": [0.0] * 4}
+    free = da.Mechanical(names, mass=1.0, potential=lambda q: q @ q, name=HOSTILE[0], initial=start, picture=picture)
+    yield da.simulate(free, "rattle", t_end=0.2, step=0.01)
+    ports = da.PortHamiltonian(
+        tuple(HOSTILE[:2]), hamiltonian=lambda x: x @ x / 2, J=[[0.0, 1.0], [-1.0, 0.0]], B=np.eye(2), ports=tuple(HOSTILE[2:4]),
+        name=HOSTILE[1], initial={"x": [1.0, 0.0]},
+    )  # fmt: skip
+    yield da.simulate(ports, "discrete-gradient", t_end=0.2, step=0.01, u=[0.1, 0.2])
+
+
+@pytest.mark.parametrize("k", range(2))
+def test_no_name_opens_a_tag(tmp_path, k):
+    """In the page the only tags and comments are its own; in the data of the script there is none."""
+    sol = list(hostile())[k]
+    text = sol.report(tmp_path / "run.html").read_text()
+    data = re.search(r"^const data = (.*);$", text, flags=re.M).group(1)
+    assert not set(data) & set("<>&")
+    for name in HOSTILE[:4]:
+        assert name not in re.sub(r"<script>/\*.*?</script>", "", text, count=1, flags=re.S).replace("</script>\n", "")
+    import json
+
+    figures = json.loads(data)["figures"]
+    assert len(figures) >= 2
+    shown = [figure["label"] for figure in figures] + [line["name"] for figure in figures for line in figure["lines"]]
+    assert any("&lt;" in words for words in shown)
+    assert not any("<" in words.replace("<sub>", "").replace("</sub>", "") for words in shown)
+
+
+@pytest.mark.skipif(browser.PATH is None, reason="no browser here")
+@pytest.mark.parametrize("k", range(2))
+def test_hostile_names_leave_a_report_with_figures(tmp_path, k):
+    path = list(hostile())[k].report(tmp_path / "run.html")
+    with browser.Page(path.as_uri(), tmp_path / "profile") as page:
+        count = page.value("dalembert.names.length")
+        assert count >= 2
+        assert page.value("document.querySelectorAll('.figure .main-svg').length") >= count
+        assert page.value("document.title") != "x"
+        assert page.value("document.querySelectorAll('img').length") == 0
+        assert page.complaints == []

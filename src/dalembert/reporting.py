@@ -81,13 +81,23 @@ class _Figures:
     def add(self, title: str, label: str, lines: Lines) -> None:
         """Lines over time."""
         drawn = [{"name": name, "y": np.asarray(y)[self.rows].tolist()} for name, y in lines]
-        self.data.append({"title": title, "label": label, "log": False, "t": self.sol.t[self.rows].tolist(), "lines": drawn})
+        self.data.append(
+            {
+                "title": title,
+                "label": html.escape(label, quote=False),
+                "log": False,
+                "t": self.sol.t[self.rows].tolist(),
+                "lines": drawn,
+            }
+        )
 
     def add_sizes(self, title: str, label: str, lines: Lines) -> None:
         """Absolute values over time, on a logarithmic axis."""
         binned = [(name, *envelope(self.sol.t, y)) for name, y in lines]
         drawn = [{"name": name, "y": y.tolist()} for name, _, y in binned]
-        self.data.append({"title": title, "label": label, "log": True, "t": binned[0][1].tolist(), "lines": drawn})
+        self.data.append(
+            {"title": title, "label": html.escape(label, quote=False), "log": True, "t": binned[0][1].tolist(), "lines": drawn}
+        )
 
 
 def _figures(sol: Solution) -> list[dict[str, object]]:
@@ -107,7 +117,7 @@ def _figures(sol: Solution) -> list[dict[str, object]]:
         out.add("multipliers", "\u03bb", shown)
     if sol.u.shape[1]:
         ports = list(getattr(system, "ports", ())) or [f"u{k + 1}" for k in range(system.nu)]
-        out.add("inputs", "u", [(name, sol.u[:, k]) for k, name in enumerate(ports[:8])])
+        out.add("inputs", "u", [(_spelled(name), sol.u[:, k]) for k, name in enumerate(ports[:8])])
     return out.data
 
 
@@ -121,7 +131,7 @@ def _energies(sol: Solution, out: _Figures) -> None:
         return
     book = sol.ledger()
     ports = [key for key in book if key.startswith("port ")] or ["supplied"]
-    since = [(key.removeprefix("port "), _summed(book[key])) for key in ("stored", "dissipated", *ports[:5])]
+    since = [(_spelled(key.removeprefix("port ")), _summed(book[key])) for key in ("stored", "dissipated", *ports[:5])]
     out.add("ledger, energy since the start", unit, since)
     balance = [("error", _summed(sol.power_balance))]
     out.add_sizes("power balance, residuals added up", labelled(sol, "|sum|", "energy"), balance)
@@ -187,13 +197,21 @@ def report(sol: Solution, path: str | Path) -> Path:
         "__TITLE__": html.escape(f"{sol.system.name}, {sol.method}"),
         "__SUMMARY__": html.escape(str(sol)),
         "__FACTS__": _facts(sol),
-        "__DATA__": json.dumps(data).replace("</", "<\\/"),
+        "__DATA__": _in_script(data),
         "__PLOTLY__": get_plotlyjs(),
     }
     whole = re.sub("|".join(fill), lambda found: fill[found.group()], page)  # in one pass
     with writing(path) as temporary:
         temporary.write_text(whole, encoding="utf-8")
     return path
+
+
+def _in_script(data: object) -> str:
+    """Data inside a script of a page: no character there begins a tag, a comment or an entity of HTML."""
+    text = json.dumps(data)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return text
 
 
 def _ffmpeg() -> str:

@@ -182,3 +182,19 @@ def test_sympy_rolling_disc_by_kane():
     np.testing.assert_allclose(system.numeric("rhs", system.pack(), y=y, z=start.z)[0], want, atol=1e-12)
     sol = da.simulate(system, "gauss-3", **start, t_end=0.5, step=0.01)
     assert np.isfinite(sol.y).all()
+
+
+def test_text_is_not_run(tmp_path):
+    """SymPy runs text as Python when it is asked to make an expression of it."""
+    from sympy.physics.mechanics import dynamicsymbols
+
+    marker = tmp_path / "marker"
+
+    class Says:
+        def __str__(self):
+            return f"open({str(marker)!r}, 'w')"
+
+    for model in (str(Says()), Says(), [str(Says())], {"a": str(Says())}, None):
+        with pytest.raises(da.ModelError, match="expression of SymPy"):
+            da.from_sympy(model, [dynamicsymbols("q")])
+    assert not marker.exists()
