@@ -375,3 +375,25 @@ def test_a_full_disk_is_an_error_of_ours_and_leaves_what_was_there(tmp_path):
     assert done.stdout == "True\nTrue\nTrue\n", done.stderr[-800:]
     assert [p.name for p in tmp_path.iterdir()] == ["a.nc"]
     assert len((tmp_path / "a.nc").read_bytes()) == len(before)
+
+
+def test_a_fork_beside_a_thread_that_saves(tmp_path):
+    """The child finds the lock of the libraries open, and saves itself."""
+    if not hasattr(os, "fork"):
+        pytest.skip("no fork here")
+    code = (
+        "import os, signal, sys, threading, dalembert as da\n"
+        "from dalembert.solution import files\n"
+        "sol = da.simulate(da.catalog.double_pendulum(), 'rattle', t_end=0.2, step=0.01)\n"
+        "sol.save(sys.argv[1] + '/first.nc')\n"
+        "held, over = threading.Event(), threading.Event()\n"
+        "def hold():\n"
+        "    with files._LOCK: held.set(); over.wait()\n"
+        "thread = threading.Thread(target=hold); thread.start(); held.wait()\n"
+        "child = os.fork()\n"
+        "if child == 0:\n"
+        "    signal.alarm(60); os._exit(7 if da.load(sol.save(sys.argv[1] + '/second.nc')).t[-1] == sol.t[-1] else 8)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])); over.set(); thread.join()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False, timeout=120)
+    assert done.stdout == "7\n", done.stderr[-500:]
