@@ -20,6 +20,7 @@ __all__ = [
     "CompilerError",
     "ConvergenceError",
     "DalembertError",
+    "DalembertWarning",
     "FileError",
     "InconsistentState",
     "Interrupted",
@@ -49,6 +50,10 @@ def _restored(cls: type[E], arguments: tuple[object, ...], attributes: dict[str,
     error = cls.__new__(cls, *arguments)
     vars(error).update(attributes)
     return error
+
+
+class DalembertWarning(UserWarning):
+    """A result is less than it could be; the message says what to do."""
 
 
 class ModelError(DalembertError, ValueError):

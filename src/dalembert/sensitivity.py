@@ -90,8 +90,7 @@ class Sensitivity:
         numbers = np.arange(1, self._steps + 1)[part]
         begin = self._grid.nodes(numbers, 0.0)
         h = np.where((numbers == self._steps) & (self._grid.remainder > 0), self._grid.remainder, self._grid.h)
-        nodes = self._program.step.input_nodes
-        u = np.hstack([self._inputs(begin + c * h) for c in nodes]) if self.system.nu else np.zeros((len(h), 0))
+        u = driver.step_inputs(self._program, self._inputs, begin, h) if self.system.nu else np.zeros((len(h), 0))
         assert self._unknowns is not None
         return self._linear.matrices(self._states[:-1][part], begin, h, u, self._par, self._unknowns[part])
 

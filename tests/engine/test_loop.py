@@ -6,6 +6,7 @@ import pytest
 import dalembert as da
 from dalembert.engine.driver import Engine, Grid, integrate
 from dalembert.engine.events import Event, Watch
+from dalembert.engine.inputs import Constant
 from dalembert.engine.machine import Memory, Outcome, Records
 from dalembert.engine.newton import Rule
 from dalembert.engine.program import Program
@@ -78,7 +79,7 @@ def run(engine, every=1, watch=None, t_end=3.003):
     state = np.concatenate([SYSTEM.initial["q"], SYSTEM.initial["v"], np.zeros(PROGRAM.n_state - 8)])
     memory = Memory.start(PROGRAM, state, SYSTEM.pack(), 0.0, 0.01)
     grid = Grid(0.0, t_end, 0.01, every)
-    return integrate(engine, memory, grid, lambda t: np.zeros((len(t), 0)), rule=Rule(), compile=False, watch=watch)
+    return integrate(engine, memory, grid, Constant(np.zeros(0)), rule=Rule(), compile=False, watch=watch)
 
 
 def watch(terminal=None):

@@ -21,6 +21,7 @@ from conftest import (
 )
 from dalembert.engine import compiler
 from dalembert.engine.driver import Engine, Grid, integrate
+from dalembert.engine.inputs import Constant
 from dalembert.engine.machine import Memory, Pivoted, Records
 from dalembert.engine.newton import Rule
 from dalembert.engine.program import Program
@@ -192,7 +193,7 @@ def test_bad_pivots_fall_back_to_the_pivoted_solver_and_are_chosen_anew():
     state[:4] = system.initial["q"]
     grid = Grid(0.0, 1.0, 0.01)
     memory = Memory.start(program, state, system.pack())
-    run = integrate(Engine(program), memory, grid, lambda t: np.zeros((len(t), 0)), rule=Rule(), compile=False)
+    run = integrate(Engine(program), memory, grid, Constant(np.zeros(0)), rule=Rule(), compile=False)
     assert run.error is None
     assert 1 <= run.stats["pivoted_steps"] < 20
     np.testing.assert_allclose(run.records.state[:, :4], good.q[1:], atol=1e-12)

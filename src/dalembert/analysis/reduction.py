@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.checking import number
 from dalembert.engine.case import check_call
-from dalembert.engine.initial import inputs_of
+from dalembert.engine.inputs import inputs_of
 from dalembert.engine.ode import Rate
 from dalembert.errors import MethodError, suggesting
 from dalembert.systems.base import System

@@ -50,9 +50,13 @@ class Adaptive:
         return self.memory.state[self._fields[name]]
 
     def limit(self, h: float) -> float:
-        """`h`, or what is left to the end; a little more, rather than a tiny last step."""
-        left = self.grid.t_end - self._t
+        """`h`, or what is left to the end or to the next jump of the inputs; a little more, rather than a tiny last step."""
+        left = self._stop() - self._t
         return left if left <= 1.0001 * h else h
+
+    def _stop(self) -> float:
+        """Where steps have to end next."""
+        return self.march.inputs.next_jump(self._t, self.grid.t_end)
 
     def try_step(self, h: float) -> bool:
         """One step of length `h`; False where Newton's iteration fails (then `back` undoes what was tried)."""
@@ -66,7 +70,7 @@ class Adaptive:
         if not outcome.steps:
             self.size = outcome.size
             return False
-        t, end = self._t + h, self.grid.t_end
+        t, end = self._t + h, self._stop()
         self._t = end if abs(t - end) <= 4e-16 * max(abs(t), abs(end)) else t
         self._tried.append((h, self._t, outcome.iterations))
         return True

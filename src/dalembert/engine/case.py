@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from dalembert.checking import number, reals, shown, whole
 from dalembert.engine import kinds
-from dalembert.engine.initial import Inputs, inputs_of
+from dalembert.engine.inputs import Inputs, inputs_of
 from dalembert.engine.kinds import Given, Values
 from dalembert.engine.machine import memory as physical_memory
 from dalembert.engine.newton import EPS, Rule
 from dalembert.engine.program import Program
 from dalembert.engine.run import Grid, Layout
-from dalembert.engine.runners import Engine
+from dalembert.engine.runners import Engine, Settle
 from dalembert.errors import DalembertError, InconsistentState, MethodError
 from dalembert.locks import Lock
 from dalembert.methods.base import Method, find
@@ -80,12 +80,29 @@ def prepare(system: System, method: Method) -> Engine:
     """The engine of a method on a system, built once and kept with the system."""
     if method.external:
         raise MethodError(f"{method} runs outside of the engine: it has no derivatives, sections or steps of its own to repeat")
-
-    def build() -> Engine:
-        return Engine(Program(replace(method.step(system), kept=method.kept(system))))
-
     with _BUILDING:  # methods may set options of CasADi that hold for the whole process while they build
-        return system.cache.get(Engine, method, build, ENGINES)
+        return system.cache.get(Engine, method, lambda: _build(system, method), ENGINES)
+
+
+def _build(system: System, method: Method) -> Engine:
+    program = Program(replace(method.step(system), kept=method.kept(system)))
+    return Engine(program, _settling(system, program))
+
+
+def _settling(system: System, layout: Layout) -> Settle | None:
+    """What a jump of the inputs changes at once: multipliers that are carried along, and parts that follow from the inputs."""
+    carried = [name for name, kind in layout.step.start.items() if kind == "lam" and system.m]
+    if not system.nu or not (carried or kinds.follows(system)):
+        return None
+
+    def settle(state: Array, par: Array, t: float, u: Array) -> None:
+        values = kinds.settled(system, {name: state[layout.fields[name]] for name in system.state}, par, t, u)
+        for name in system.state:
+            state[layout.fields[name]] = values[name]
+        for name in carried:
+            state[layout.fields[name]] = kinds.multipliers(system, values, par, t, u)
+
+    return settle
 
 
 def start(

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from dalembert.checking import number
 from dalembert.engine import kinds
 from dalembert.engine.consistent import Consistent
-from dalembert.engine.initial import inputs_of
+from dalembert.engine.inputs import inputs_of
 from dalembert.errors import MethodError, suggesting
 from dalembert.systems.base import System
 

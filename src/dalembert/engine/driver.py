@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Protocol
 
 from dalembert.engine.adaptive import Adaptive
+from dalembert.engine.inputs import Inputs
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
 from dalembert.engine.progress import Bar
 from dalembert.engine.run import Array, Grid, Layout, Run, Stretch
-from dalembert.engine.runners import Engine, Inputs, Ways, step_inputs
+from dalembert.engine.runners import Engine, Ways, step_inputs
 from dalembert.engine.steps import Equal, Explain, March, Shortened, Stepper
 from dalembert.errors import DalembertError, Interrupted
 

@@ -6,10 +6,10 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine import elimination
+from dalembert.engine.inputs import Inputs
 from dalembert.engine.kinds.mechanics import accelerations
 from dalembert.engine.machine import bind
 from dalembert.engine.run import Array
-from dalembert.engine.runners import Inputs
 from dalembert.errors import ModelError
 from dalembert.systems.constrained import Constrained
 
@@ -41,11 +41,16 @@ class Rate:
 
     def __init__(self, system: Constrained, par: Array, inputs: Inputs, xi: float = 0.0, omega: float = 0.0) -> None:
         s = system
-        self._n, self._inputs = s.n, inputs
+        self._n, self.inputs = s.n, inputs
+        self._span: tuple[Array, Array] | None = None
         self._q, self._second, self._t, self._u = np.zeros(s.n), np.zeros(s.nv), np.zeros(1), np.zeros(s.nu)
         self._out = np.zeros(s.n + s.nv)
         arguments = [self._q, self._second, self._t, self._u, par]
         self._evaluate, self._kept = bind(right_side(s, xi, omega), arguments, [self._out])
+
+    def between(self, begin: float, end: float) -> None:
+        """What follows is asked for inside of this interval: at its ends the inputs have their limits from inside."""
+        self._span = np.array([begin]), np.array([end])
 
     def __call__(self, t: float, y: Array) -> Array:
         self._q[:], self._second[:], self._t[0] = y[: self._n], y[self._n :], t
@@ -56,7 +61,8 @@ class Rate:
 
     def _input(self, t: float) -> Array:
         try:
-            u = self._inputs(np.array([t]))[0]
+            times = np.array([t])
+            u = (self.inputs(times) if self._span is None else self.inputs.within(times, *self._span))[0]
         except Exception as error:
             raise ModelError(f"u failed at t = {t:g}: {type(error).__name__}: {error}") from error
         if not np.isfinite(u).all():

@@ -11,12 +11,13 @@ from typing import Protocol
 
 import numpy as np
 
+from dalembert.engine.inputs import Inputs
 from dalembert.engine.machine import Memory, Outcome, Records
 from dalembert.engine.newton import Rule
 from dalembert.engine.ode import Rate
 from dalembert.engine.projection import Levels, choose, project, quality, whole
 from dalembert.engine.run import Array
-from dalembert.engine.runners import NONE, Inputs, Runner
+from dalembert.engine.runners import NONE, Runner, Settle
 from dalembert.errors import ConvergenceError
 from dalembert.methods.reduced import Partition, Project, Reduction
 from dalembert.methods.tableaus import Tableau
@@ -26,8 +27,16 @@ Function = Callable[[float, Array], Array]
 Map = Callable[[float, float, Array, Array], Array]  # (begin, end, y, what is carried along) -> y at the end
 
 
-def advance(f: Function, how: Reduction, t0: float, t1: float, y: Array) -> Array:
-    """From one time to another: by one of SciPy's integrators, or by one step of an explicit Runge-Kutta method."""
+def advance(f: Function, how: Reduction, t0: float, t1: float, y: Array, rate: Rate) -> Array:
+    """From one time to another, and to each jump of the inputs on the way; `f` asks `rate`, where it is not that itself."""
+    for begin, end in rate.inputs.split(t0, t1):
+        rate.between(begin, end)
+        y = _advance(f, how, begin, end, y)
+    return y
+
+
+def _advance(f: Function, how: Reduction, t0: float, t1: float, y: Array) -> Array:
+    """By one of SciPy's integrators, or by one step of an explicit Runge-Kutta method."""
     if isinstance(how.integrator, Tableau):
         T, h = how.integrator, t1 - t0
         rates: list[Array] = []
@@ -62,12 +71,19 @@ class Flow:
     The memory's state is written, not read: steps may only be asked for in the order of time, or inside the last ones.
     """
 
-    def __init__(self, name: str, f: Function, how: Reduction, span: tuple[float, float], y: Array) -> None:
+    def __init__(self, name: str, f: Rate, how: Reduction, span: tuple[float, float], y: Array) -> None:
+        self.name, self._f, self._how, self._end = name, f, how, span[1]
+        self._spans = f.inputs.split(*span)
+        self._pieces: list[Piece] = []
+        self._begin(y)
+
+    def _begin(self, y: Array) -> None:
+        """Begin to integrate up to the next jump of the inputs, or the end."""
         import scipy.integrate
 
-        self.name, self._end = name, span[1]
-        self._solver = getattr(scipy.integrate, name)(f, span[0], y, span[1], rtol=how.rtol, atol=how.atol)
-        self._pieces: list[Piece] = []
+        begin, end = self._spans.pop(0)
+        self._f.between(begin, end)
+        self._solver = getattr(scipy.integrate, self.name)(self._f, begin, y, end, rtol=self._how.rtol, atol=self._how.atol)
 
     def run(
         self,
@@ -94,9 +110,10 @@ class Flow:
         return Outcome(steps, 0)
 
     def _at(self, t: float) -> Array:
-        solver = self._solver
-        while solver.t < t and solver.status == "running":
-            begin = solver.t
+        while self._solver.t < t and (self._solver.status == "running" or self._spans):
+            if self._solver.status != "running":
+                self._begin(self._solver.y)
+            solver, begin = self._solver, self._solver.t
             message = solver.step()
             if solver.status == "failed" or not np.isfinite(solver.y).all():
                 raise _failure(self.name, begin, t, message)
@@ -104,7 +121,7 @@ class Flow:
         for piece in self._pieces:
             if t <= piece.t:
                 return np.asarray(piece(t))
-        return np.asarray(solver.y)
+        return np.asarray(self._solver.y)
 
 
 class Steps:
@@ -137,13 +154,13 @@ class Steps:
         return Outcome(steps, 0)
 
 
-def projected(system: Constrained, par: Array, f: Function, how: Reduction, to: Project, t0: float, y0: Array) -> Map:
+def projected(system: Constrained, par: Array, f: Rate, how: Reduction, to: Project, t0: float, y0: Array) -> Map:
     """Integrate, then project positions, then velocities, and scale these to the energy of the start if that is wished."""
     n, levels = system.n, Levels(system, par)
     start = float(system.numeric("energy", par, q=y0[:n], v=y0[n:], t=t0)[0, 0])
 
     def step(a: float, b: float, y: Array, carried: Array) -> Array:
-        y = advance(f, how, a, b, y)
+        y = advance(f, how, a, b, y, f)
         q, v = project(levels, y[:n], y[n:], b, to.weight, to.velocity)
         if to.energy:
             kinetic = float(system.numeric("kinetic", par, q=q, v=v)[0, 0])
@@ -154,7 +171,7 @@ def projected(system: Constrained, par: Array, f: Function, how: Reduction, to: 
     return step
 
 
-def partitioned(system: Constrained, par: Array, f: Function, how: Reduction, degraded: float, h: float) -> Map:
+def partitioned(system: Constrained, par: Array, f: Rate, how: Reduction, degraded: float, h: float) -> Map:
     """Integrate independent coordinates. The choice is carried along: its quality (zero before the first), the dependent ones."""
     n, levels = system.n, Levels(system, par)
 
@@ -173,7 +190,7 @@ def partitioned(system: Constrained, par: Array, f: Function, how: Reduction, de
             return np.concatenate([near[n:][free], f(t, near)[n:][free]])
 
         try:
-            x = advance(rate, how, a, b, np.concatenate([y[:n][free], y[n:][free]]))
+            x = advance(rate, how, a, b, np.concatenate([y[:n][free], y[n:][free]]), f)
             return whole(levels, dependent, free, x, b, near, h)
         except ConvergenceError:  # a fold of these coordinates lies ahead: others, and half the way
             if b - a < 1e-3 * h:
@@ -208,6 +225,8 @@ class Integrators:
     """The one way to integrate a reduction. A step is made and recorded at a time, so that Ctrl-C loses one at most."""
 
     chunk = (1, 1)
+    stepwise = False  # integrators end at the jumps of the inputs
+    settle: Settle | None = None  # positions and velocities do not jump
 
     def __init__(
         self,
@@ -231,7 +250,7 @@ class Integrators:
             self.program.n_unknowns = 1 + system.m
             self._runner = Steps(name, partitioned(system, par, f, how, correction.degraded, h))
         elif isinstance(how.integrator, Tableau):
-            self._runner = Steps(name, lambda a, b, y, carried: advance(f, how, a, b, y))
+            self._runner = Steps(name, lambda a, b, y, carried: advance(f, how, a, b, y, f))
         else:
             self.resumable = False  # SciPy's solvers keep a history that cannot be written
             self._runner = Flow(name, f, how, span, y)

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from dalembert.engine import compiler
+from dalembert.engine.inputs import Inputs
 from dalembert.engine.machine import Memory, Outcome, Pivoted, Records, VirtualMachine
 from dalembert.engine.native import Native, source
 from dalembert.engine.newton import Rule
@@ -16,7 +17,7 @@ from dalembert.engine.run import Array, Layout
 from dalembert.errors import CompilerError, ModelError
 
 LARGEST_COMPILED = 40_000  # operations of a step beyond which a C compiler takes longer than it can save
-Inputs = Callable[[Array], Array]
+Settle = Callable[[Array, Array, float, Array], None]  # (state, parameters, t, u): it changes the state
 NONE = np.zeros((1, 0))  # the inputs of all steps, where there are none
 
 
@@ -45,6 +46,8 @@ class Ways(Protocol):
     """Where the loop gets its runners from: an `Engine`, or the integrators of the reduced equations."""
 
     chunk: tuple[int, int]  # steps of a call at first, and at most
+    stepwise: bool  # whether a step sees the inputs at its nodes only
+    settle: Settle | None  # finds anew, after a jump of the inputs, what of a state follows from them
 
     @property
     def program(self) -> Layout: ...
@@ -69,9 +72,10 @@ class Engine:
     """A program with its ways of running, made when first needed and kept with the system."""
 
     chunk = (WEIGH_EVERY, WEIGH_EVERY << 16)
+    stepwise = True
 
-    def __init__(self, program: Program) -> None:
-        self.program = program
+    def __init__(self, program: Program, settle: Settle | None = None) -> None:
+        self.program, self.settle = program, settle
         self._machine: VirtualMachine | None = None
         self._native: Native | None = None
         self._pivoted: Pivoted | None = None
@@ -100,7 +104,7 @@ class Engine:
 
     def repivoted(self) -> Engine:
         """The same with pivots that suit the matrices which the pivoted solver met last."""
-        return Engine(self.program.repivoted(self.pivoted().matrices))
+        return Engine(self.program.repivoted(self.pivoted().matrices), self.settle)
 
     def step_inputs(self, inputs: Inputs, t0: float, first: int, steps: int, h: float) -> Array:
         """The inputs of steps, at all the nodes of the method."""
@@ -139,14 +143,16 @@ class Engine:
         return self._source
 
 
-def step_inputs(program: Program, inputs: Inputs, begin: Array, h: float) -> Array:
+def step_inputs(program: Program, inputs: Inputs, begin: Array, h: Array | float) -> Array:
     """The inputs of steps that begin at given times, one row for each step, at all the nodes of the method."""
     if not program.n_u:
         return NONE
     try:
-        rows = np.hstack([inputs(begin + c * h) for c in program.step.input_nodes])
+        rows = np.hstack([inputs.within(begin + c * h, begin, begin + h) for c in program.step.input_nodes])
     except Exception as error:
-        raise ModelError(f"u failed between t = {begin[0]:g} and {begin[-1] + h:g}: {type(error).__name__}: {error}") from error
+        raise ModelError(
+            f"u failed between t = {begin[0]:g} and {np.max(begin + h):g}: {type(error).__name__}: {error}"
+        ) from error
     if not np.isfinite(rows).all():
         k = int(np.argmin(np.isfinite(rows).all(axis=1)))
         raise ModelError(f"u is not finite in the step from t = {begin[k]:g}: {rows[k]}")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
 import numpy as np
 
+from dalembert.engine.inputs import Inputs, off_grid, slack
 from dalembert.engine.machine import Memory, Outcome, Records
 from dalembert.engine.newton import Rule
 from dalembert.engine.run import Array, Grid, Layout, Run, Stat, Stretch
-from dalembert.engine.runners import Inputs, Runner, Ways
-from dalembert.errors import ConvergenceError, DalembertError, MethodError
+from dalembert.engine.runners import Runner, Ways
+from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, MethodError
 
 RESCUES = 8  # steps by the careful way after which the pivots are chosen anew
 LONGEST = 1 << 16  # steps of a stretch at most, where each step is looked at
@@ -70,6 +72,7 @@ class March:
 
         The careful way begins with the usual guess; a `thorough` call also tries the last solution, and zero.
         """
+        steps = self._settle(steps, h, t0 + first * h)
         inputs = self.ways.step_inputs(self.inputs, t0, first, steps, h)
         outcome = Outcome(0, 0, 0)
         if not self._failed:
@@ -84,6 +87,18 @@ class March:
             outcome = self._rescue(careful, h, out, t0, first, every, inputs, thorough)
         self._failed = False
         return outcome
+
+    def _settle(self, steps: int, h: float, t: float) -> int:
+        """Find anew what follows from inputs that jump at `t`. Returned are the steps from there up to the next jump."""
+        jumps, settle = self.inputs.jumps, self.ways.settle
+        if settle is None or not len(jumps):
+            return steps
+        close = float(slack(t, t + h))
+        near, after = np.searchsorted(jumps, (t - close, t + close))
+        if near < after:
+            begin = np.array([t])
+            settle(self.memory.state, self.memory.par, t, self.inputs.within(begin, begin, begin + h)[0])
+        return steps if after == len(jumps) else min(steps, max(1, round((jumps[after] - t) / h)))
 
     def _call(
         self, runner: Runner, steps: int, h: float, out: Records, t0: float, first: int, every: int, inputs: Array
@@ -150,6 +165,18 @@ class Equal:
         self._straight = self._full // grid.save_every * grid.save_every  # steps that fill whole rows
         self._unit, self._largest = march.ways.chunk
         self._chunk = self._unit
+        self._warn()
+
+    def _warn(self) -> None:
+        """Say where steps cannot have their order: over a jump of the inputs inside of them."""
+        inside = off_grid(self.march.inputs, self.grid.t0, self.grid.h, self.grid.t_end)
+        if len(inside) and self.march.ways.stepwise:
+            warnings.warn(
+                f"u jumps inside of {len(inside)} steps of {self.grid.h:g}, first at t = {inside[0]:.9g}: these steps are of "
+                "first order only; use a step that divides the times of u, or adaptive=True, whose steps end at the jumps",
+                DalembertWarning,
+                stacklevel=2,
+            )
 
     @property
     def finished(self) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dalembert.engine.case import Case
 from dalembert.engine.events import Hits
-from dalembert.engine.initial import Inputs
+from dalembert.engine.inputs import Inputs, Linear
 from dalembert.engine.run import Layout, Run
 from dalembert.errors import MethodError, suggest, suggesting
 from dalembert.hooks import Hook
@@ -74,7 +74,7 @@ class Solution(ABC):
         self._par, self.t, self.parts = par, t, dict(parts)
         self._lam, self.t_lam, self._work, self.u = lam, t_lam, work, u
         self.events: dict[str, Hits] = {}  # crossings by the name of their event
-        self.inputs: Inputs | None = None  # the inputs as a function of time, where they are still at hand
+        self.inputs: Inputs = Linear(t, u)  # as functions of time; in a file are the rows only
 
     @staticmethod
     def of(system: System) -> type[Solution]:
@@ -90,14 +90,15 @@ class Solution(ABC):
         self = Solution.of(system)(
             system, case.method, case.par, t, {name: states[:, layout.fields[name]] for name in system.state},
             lam=run.records.lam[:n], t_lam=run.nodes(layout.step.node), work=run.records.work[:n],
-            u=case.inputs(t) if system.nu else np.zeros((len(t), 0)), step=grid.h,
+            u=limits(case.inputs, t), step=grid.h,
             stats={**run.stats, "save_every": grid.save_every},
         )  # fmt: skip
         self.inputs = case.inputs
         return self
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "inputs": None}  # functions of the user's, which cannot be written
+        # a function of the user's cannot be written
+        return {**self.__dict__, "inputs": self.inputs if self.inputs.plain else Linear(self.t, self.u)}
 
     # ---- motion -----------------------------------------------------------------------------------------
 
@@ -372,6 +373,12 @@ WRITE: Hook[[Solution, str | Path], Path] = Hook("Solution.save", "dalembert.sol
 REPORT: Hook[[Solution, str | Path], Path] = Hook("Solution.report", "dalembert.reporting")
 ANIMATE: Hook[[Solution, str | Path, int, float | None], Path] = Hook("Solution.animate", "dalembert.reporting")
 PLOT: Hook[[Solution, str | Path | None, float | None], Figure] = Hook("Solution.plot", "dalembert.plotting")
+
+
+def limits(inputs: Inputs, t: Array) -> Array:
+    """The inputs at the rows of a run: where they jump, what they were up to then, as all else that a row holds."""
+    first = t[1] if len(t) > 1 else t[0] + 1.0  # the first row is the beginning of a step
+    return inputs.within(t, np.append(t[:1], t[:-1]), np.append(first, t[1:]))
 
 
 def largest(values: Array) -> float:

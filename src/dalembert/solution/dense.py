@@ -100,7 +100,7 @@ class Again:
         self.sol = sol
         self.engine: Engine = case.prepare(sol.system, sol.method)
         self.program = self.engine.program
-        self.inputs = sol.inputs or (lambda t: np.array([np.interp(t, sol.t, c) for c in sol.u.T]).T.reshape(len(t), -1))
+        self.inputs = sol.inputs
         self.staged = self.program.step.rates is not None and sol.system.has_energy
         self._rates: ca.Function | None = None
 

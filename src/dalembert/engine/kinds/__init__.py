@@ -45,6 +45,18 @@ def multipliers(system: System, values: Values, par: Array, t: float, u: Array) 
 
 
 @singledispatch
+def follows(system: System) -> bool:
+    """Whether a part of the state follows from the inputs at once, so that it jumps where they do."""
+    return False
+
+
+@singledispatch
+def settled(system: System, values: Values, par: Array, t: float, u: Array) -> Values:
+    """A state after a jump of the inputs: what follows from them is found anew."""
+    return values
+
+
+@singledispatch
 def project(system: System, given: Given, par: Array, t: float, u: Array) -> Consistent:
     """Consistent values near given ones."""
     raise TypeError(f"there are no consistent values for {type(system).__name__}")

@@ -79,6 +79,16 @@ def _(system: IndexTwoDAE, values: Values, par: Array, t: float, u: Array) -> Ar
     return values["z"]
 
 
+@kinds.follows.register
+def _(system: IndexTwoDAE) -> bool:
+    return bool(ca.depends_on(system.role("hidden"), system.u))
+
+
+@kinds.settled.register
+def _(system: IndexTwoDAE, values: Values, par: Array, t: float, u: Array) -> Values:
+    return {"y": values["y"], "z": algebraic(system, values["y"], par, t, u, values["z"])}
+
+
 @kinds.project.register
 def _(system: IndexTwoDAE, given: Given, par: Array, t: float, u: Array) -> Consistent:
     """The nearest `y` on all levels that do not contain `z`, and `z` from the one that does."""

@@ -85,6 +85,17 @@ def _right(s: PortHamiltonian) -> ca.Function:
     return ca.Function("right", s.symbols(), [right, ca.jacobian(right, s.x)])
 
 
+@kinds.follows.register
+def _(system: PortHamiltonian) -> bool:
+    return bool(system.algebraic) and bool(ca.depends_on(system.role("right"), system.u))
+
+
+@kinds.settled.register
+def _(system: PortHamiltonian, values: Values, par: Array, t: float, u: Array) -> Values:
+    x = values["x"]
+    return {"x": x if violated(system, x, t, par, u).relative <= 1e-9 else consistent_state(system, x, t, par, u)}
+
+
 @kinds.project.register
 def _(system: PortHamiltonian, given: Given, par: Array, t: float, u: Array) -> Consistent:
     x, _ = _state(system, given)
