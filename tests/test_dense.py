@@ -1,10 +1,18 @@
-"""The motion between stored times: its order, its ends, and that nothing is lost by saving less often."""
+"""The motion between stored times: of the order of the method in all parts, at its ends, and whatever was stored."""
+
+import importlib.util
+import pickle
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.engine.steps import Shortened
+from dalembert.methods.base import able, find
 
+DOCS = Path(__file__).parents[1] / "docs"
 TIMES = np.linspace(0.013, 1.987, 41)
 
 
@@ -18,6 +26,19 @@ def truth(angle):
     return da.simulate(angle, "gauss-8", q=[1.2], v=[0.5], t_end=2.0, step=0.01).at(TIMES, how="step")
 
 
+@pytest.fixture(scope="module")
+def verify():
+    spec = importlib.util.spec_from_file_location("verify", DOCS / "verify.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def sampled(verify):
+    return verify.sampled_systems()
+
+
 def slopes(angle, truth, method, how, counts=(16, 23, 32, 45)):
     errors = []
     for n in counts:
@@ -26,28 +47,91 @@ def slopes(angle, truth, method, how, counts=(16, 23, 32, 45)):
     return -np.polyfit(np.log(counts), np.log(errors), 1)[0]
 
 
+FREE = [("gauss-3", 6), ("murua-3", 6), ("radau-iia-4", 7), ("lobatto-pair-4", 6), ("rk4", 4), ("radau-iia-2", 3), ("rattle", 2)]
+
+
+@pytest.mark.parametrize(("method", "order"), FREE)
+@pytest.mark.parametrize("how", ["polynomial", "step"])
+def test_order_between_the_steps_is_that_of_the_method(angle, truth, method, order, how):
+    assert np.abs(slopes(angle, truth, method, how) - order).max() < 0.35
+
+
+def test_composed_and_reduced_methods(angle, truth):
+    assert np.abs(slopes(angle, truth, da.compose("rattle", order=6), "polynomial") - 6).max() < 0.5
+    assert np.abs(slopes(angle, truth, da.reduced.Baumgarte(integrator="rk4"), "polynomial") - 4).max() < 0.35
+
+
 @pytest.mark.parametrize(
-    ("method", "q", "v"),
+    ("name", "method"),
     [
-        ("gauss-2", 4, 3),
-        ("gauss-3", 5, 4),
-        ("gauss-4", 6, 5),
-        ("murua-3", 5, 4),
-        ("radau-iia-3", 5, 4),
-        ("radau-iia-4", 6, 5),
-        ("lobatto-iiia-4", 5, 5),
-        ("lobatto-pair-3", 4, 3),
+        ("double pendulum", "lobatto-pair-3"),
+        ("double pendulum", "murua-3"),
+        ("double pendulum", "radau-iia-3"),
+        ("double pendulum, q and p", "rattle"),
+        ("double pendulum, q and p", "gauss-3"),
+        ("double pendulum, q and p", "energy-momentum-ggl"),
+        ("index 1", "radau-iia-3"),
+        ("index 1", "rk4"),
+        ("index 2", "srk-gauss-3"),
+        ("index 2", "lobatto-iiic-3"),
+        ("port-Hamiltonian, an algebraic state", "radau-iia-3"),
+        ("port-Hamiltonian, an algebraic state", "discrete-gradient"),
     ],
 )
-def test_order_of_the_polynomials(angle, truth, method, q, v):
-    found = slopes(angle, truth, method, "polynomial")
-    assert abs(found[0] - q) < 0.35
-    assert abs(found[1] - v) < 0.35
+def test_each_component_has_the_order_of_the_method(verify, sampled, name, method):
+    system, start, parts = sampled[name]
+    found = verify.sampled(system, start, parts, find(method))
+    stated = find(method).order_on(system)
+    assert all(slope > min(stated) - 0.3 for slope in found)
+    assert all(slope > p - 0.3 for slope, p in zip(found, stated, strict=False))
+    page = (DOCS / "verification.md").read_text()
+    line = re.search(rf"\| {re.escape(name)} \| `{re.escape(method)}` \|.*", page)
+    assert line is not None
+    printed = [float(x) for x in re.findall(r"[a-z]+ (-?\d+\.\d+)", line.group().split("|")[-2])]
+    assert np.abs(np.array(printed) - found).max() < 0.1
 
 
-@pytest.mark.parametrize(("method", "order"), [("gauss-3", 6), ("radau-iia-3", 5), ("lobatto-pair-4", 6), ("rattle", 2)])
-def test_order_of_shortened_steps_is_that_of_the_method(angle, truth, method, order):
-    assert np.abs(slopes(angle, truth, method, "step") - order).max() < 0.3
+def test_the_page_has_all_methods(sampled):
+    page = (DOCS / "verification.md").read_text()
+    rows = re.findall(r"\| (.*?) \| `(.*?)` \| [\d, ]+ \| (?:[qvpxyz]|lam) ", page)
+    assert set(rows) == {(k, str(m)) for k, (s, _, _) in sampled.items() for m in able(s) if not m.external}
+
+
+def test_an_algebraic_variable_of_an_adaptive_run():
+    system = da.IndexOneDAE(("y",), f=lambda y, z: z, g=lambda y, z, t: z - np.cos(10 * t) + 0 * y, initial={"y": [0.0]})
+    control = da.control.ErrorControl(rtol=1e-10, atol=1e-12)
+    sol = da.simulate(system, "radau-iia-5", t_end=2.0, step=0.1, adaptive=control)
+    t = np.linspace(0.0, 2.0, 301)
+    sample = sol.at(t)
+    assert np.abs(sample.z[:, 0] - np.cos(10 * t)).max() < 1e-11
+    assert np.abs(sample.y[:, 0] - np.sin(10 * t) / 10).max() < 1e-10
+
+
+def test_a_pendulum_is_as_good_between_the_steps_as_at_them():
+    system = da.Mechanical(
+        2,
+        mass=1.0,
+        potential=lambda q: 9.81 * q[1],
+        holonomic=lambda q: q @ q - 1,
+        initial={"q": [1.0, 0.0], "v": [0.0, 0.0]},
+    )
+    sol = da.simulate(system, "lobatto-pair-4", t_end=3.0, step=0.1, adaptive=da.control.ErrorControl(rtol=1e-9, atol=1e-11))
+    angle = da.Mechanical(1, mass=1.0, potential=lambda q: -9.81 * np.cos(q[0]))
+    exact = da.simulate(angle, "gauss-8", q=[np.pi / 2], v=[0.0], t_end=3.0, step=0.01)
+
+    def off(t, q, v):
+        a = exact.at(t, how="step")
+        sin, cos = np.sin(a.q[:, 0]), np.cos(a.q[:, 0])
+        return np.abs(q - np.array([sin, -cos]).T).max(), np.abs(v - a.v * np.array([cos, sin]).T).max()
+
+    t = np.linspace(0.001, 2.999, 151)
+    sample = sol.at(t)
+    inside, rows = off(t, sample.q, sample.v), off(sol.t, sol.q, sol.v)
+    assert rows[0] < 1e-7
+    assert inside[0] < 1.1 * rows[0]
+    assert inside[1] < 1.1 * rows[1]
+    a = exact.at(t, how="step")
+    assert np.abs(sample.lam[:, 0] - (a.v[:, 0] ** 2 + 9.81 * np.cos(a.q[:, 0])) / 2).max() < 10 * rows[1]
 
 
 @pytest.mark.parametrize("method", ["lobatto-pair-3", "rattle", "murua-ggl-3", "energy-momentum"])
@@ -56,8 +140,8 @@ def test_shortened_steps_stay_on_the_constraints(method):
     sol = da.simulate(system, method, t_end=1.0, step=0.02, save_every=7)
     sample = sol.at(np.linspace(0.0, 1.0, 77), how="step")
     assert np.abs(system.numeric("holonomic", sol._par, q=sample.q)).max() < 1e-13
-    assert np.array_equal(sol.at(sol.t, how="step").q[:1], sol.q[:1])
-    assert np.abs(sol.at(sol.t, how="step").q - sol.q).max() < 1e-12
+    assert np.array_equal(sol.at(sol.t, how="step").q, sol.q)
+    assert np.array_equal(sol.at(sol.t).v, sol.v)
 
 
 @pytest.mark.parametrize("method", ["gauss-3", "rattle", "murua-3", "radau-iia-3"])
@@ -66,9 +150,20 @@ def test_saving_less_often_loses_nothing(angle, method):
     thin = da.simulate(angle, method, q=[1.2], v=[0.5], t_end=2.0, step=0.03, save_every=9)
     for how in ("polynomial", "step"):
         assert np.abs(full.at(TIMES, how=how).q - thin.at(TIMES, how=how).q).max() < 1e-12
+        assert np.abs(full.at(TIMES, how=how).v - thin.at(TIMES, how=how).v).max() < 1e-11
 
 
-@pytest.mark.parametrize("method", ["gauss-3", "murua-4", "radau-iia-3", "lobatto-iiia-4"])
+@pytest.mark.parametrize("every", [4, 13])
+def test_controlled_runs_may_save_less_often(angle, truth, every):
+    control = da.control.ErrorControl(rtol=1e-9, atol=1e-11)
+    sol = da.simulate(angle, "gauss-3", q=[1.2], v=[0.5], t_end=2.0, step=0.1, adaptive=control, save_every=every)
+    rows = da.simulate(angle, "gauss-3", q=[1.2], v=[0.5], t_end=2.0, step=0.1, adaptive=control)
+    error = np.abs(rows.at(TIMES).v - truth.v).max()
+    assert np.abs(sol.at(TIMES).v - truth.v).max() < 2 * error + 1e-9
+    assert np.abs(sol.at(TIMES, how="step").v - truth.v).max() < 2 * error + 1e-9
+
+
+@pytest.mark.parametrize("method", ["gauss-3", "murua-4", "radau-iia-3", "lobatto-iiia-4", "rattle"])
 def test_polynomials_meet_at_the_steps(angle, method):
     sol = da.simulate(angle, method, q=[1.2], v=[0.5], t_end=2.0, step=0.1)
     before = sol.at(sol.t[1:] * (1 - 1e-13))
@@ -76,17 +171,70 @@ def test_polynomials_meet_at_the_steps(angle, method):
     assert np.abs(before.v - sol.v[1:]).max() < 1e-10
 
 
-def test_inputs_are_asked_again():
+def test_many_times_in_a_step_cost_no_more_than_one(angle, monkeypatch):
+    sol = da.simulate(angle, "gauss-3", q=[1.2], v=[0.5], t_end=2.0, step=0.5)
+    calls, call = [], Shortened.__call__
+    monkeypatch.setattr(Shortened, "__call__", lambda self, *a: calls.append(a) or call(self, *a))
+    sol.at(np.linspace(0.6, 0.9, 5000))
+    many, calls[:] = len(calls), []
+    one = sol.at(0.75)
+    assert many == len(calls) == 5
+    assert np.abs(one.q - sol.at(np.linspace(0.6, 0.9, 3)).q[1]).max() < 1e-15
+    calls.clear()
+    sol.at(sol.t)
+    assert not calls
+
+
+@pytest.mark.parametrize("method", ["gauss-3", "rk4", "radau-iia-3"])
+def test_inputs_are_asked_again(method):
     system = da.Mechanical(1, mass=1.0, inputs=[[1.0]])
-    sol = da.simulate(system, "gauss-3", q=[0.0], v=[0.0], u=lambda t: [t**2], t_end=1.0, step=0.25)
+    sol = da.simulate(system, method, q=[0.0], v=[0.0], u=lambda t: [t**2], t_end=1.0, step=0.25)
     t = np.linspace(0, 1, 13)
-    assert np.abs(sol.at(t).q[:, 0] - t**4 / 12).max() < 1e-14
+    assert np.abs(sol.at(t).q[:, 0] - t**4 / 12).max() < (1e-14 if method != "rk4" else 1e-3)
+    assert np.abs(sol.at(t).v[:, 0] - t**3 / 3).max() < 1e-14
+
+
+@pytest.mark.parametrize("method", ["radau-iia-3", "lobatto-iiia-3", "rattle", "dop853"])
+@pytest.mark.parametrize("how", ["polynomial", "step"])
+def test_held_inputs_between_the_steps(method, how):
+    system = da.Mechanical(1, mass=1.0, inputs=[[1.0]])
+    sol = da.simulate(system, method, q=[0.0], v=[0.0], u=([0.0, 0.5], [1.0, -3.0]), t_end=1.0, step=0.25)
+    t = np.linspace(0, 1, 37)
+    late = np.maximum(t - 0.5, 0)
+    for run in (sol, pickle.loads(pickle.dumps(sol))):
+        sample = run.at(t, how=how)
+        assert np.abs(sample.v[:, 0] - (t - 4 * late)).max() < 1e-14
+        assert np.abs(sample.q[:, 0] - (t**2 / 2 - 2 * late**2)).max() < 1e-14
+
+
+def test_algebraic_variables_after_a_jump():
+    system = da.IndexOneDAE(("y",), f=lambda z: z, g=lambda z, u: z - u, inputs=1, initial={"y": [0.0]})
+    sol = da.simulate(system, "lobatto-iiia-3", u=([0.0, 0.5], [1.0, -3.0]), t_end=1.0, step=0.25)
+    t = np.array([0.3, 0.5, 0.51, 0.74, 0.9])
+    assert np.abs(sol.at(t).z[:, 0] - [1.0, 1.0, -3.0, -3.0, -3.0]).max() < 1e-14
+
+
+def test_integrators_of_scipy_go_on_from_their_rows(angle, truth):
+    for method in ("dop853", "bdf"):
+        sol = da.simulate(angle, find(method), q=[1.2], v=[0.5], t_end=2.0, step=0.5)
+        rows = np.abs(sol.q[-1] - da.simulate(angle, "gauss-8", q=[1.2], v=[0.5], t_end=2.0, step=0.01).q[-1]).max()
+        assert np.abs(sol.at(TIMES).q - truth.q).max() < 10 * rows + 1e-6
 
 
 def test_adaptive_steps_have_a_dense_output(angle, truth):
     sol = da.simulate(angle, "gauss-4", q=[1.2], v=[0.5], t_end=2.0, step=0.1, adaptive=da.control.ErrorControl(rtol=1e-9))
-    assert np.abs(sol.at(TIMES).q - truth.q).max() < 1e-7
+    assert np.abs(sol.at(TIMES).q - truth.q).max() < 1e-8
     assert np.abs(sol.at(TIMES, how="step").q - truth.q).max() < 1e-8
+
+
+def test_shapes(angle):
+    system = da.catalog.double_pendulum()
+    sol = da.simulate(system, "rattle", t_end=0.1, step=0.01)
+    assert sol.at(0.033).q.shape == (4,)
+    assert sol.at(0.033).lam.shape == (2,)
+    assert sol.at([[0.01, 0.02], [0.03, 0.04]]).lam.shape == (2, 2, 2)
+    with pytest.raises(da.MethodError, match="there is no lam here"):
+        _ = da.simulate(angle, "rattle", q=[1.0], v=[0.0], t_end=0.1, step=0.1).at(0.05).lam
 
 
 def test_bad_questions(angle):

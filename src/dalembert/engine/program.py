@@ -142,14 +142,12 @@ class Program:
 
     def first_memory(self, state: Array, t: float, h: float, u: Array, par: Array) -> Array:
         """What stands for the solutions of earlier steps in the first one."""
-        parts = []
-        for k, solve in enumerate(self.step.solves):
-            if solve.start is None:
-                parts.append(np.zeros(solve.unknowns.numel()))
-            else:
-                f = ca.Function(f"start{k}", self.common, [ca.densify(solve.start)])
-                parts.append(np.array(f(state, t, h, u, par)).ravel())
-        return np.concatenate(parts) if parts else np.zeros(0)
+        return np.array(self._first(state, t, h, u, par), dtype=np.float64).ravel()
+
+    @cached_property
+    def _first(self) -> ca.Function:
+        starts = [SX(s.unknowns.numel(), 1) if s.start is None else s.start for s in self.step.solves]
+        return ca.Function("first", self.common, [ca.densify(ca.vertcat(*starts)) if starts else SX(0, 1)])
 
     def functions(self) -> list[ca.Function]:
         """All functions in the order in which a step calls them."""

@@ -14,7 +14,7 @@ from dalembert.engine.machine import Memory, Outcome, Records
 from dalembert.engine.newton import Rule
 from dalembert.engine.run import Array, Grid, Layout, Run, Stat, Stretch
 from dalembert.engine.runners import Runner, Ways
-from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, MethodError
+from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning
 
 RESCUES = 8  # steps by the careful way after which the pivots are chosen anew
 LONGEST = 1 << 16  # steps of a stretch at most, where each step is looked at
@@ -49,6 +49,19 @@ class Stepper(Protocol):
 def room(layout: Layout, rows: int, unknowns: bool = False) -> Records:
     """Records to write single steps into."""
     return Records.empty(layout, rows, unknowns)  # type: ignore[arg-type]  # it reads the sizes alone
+
+
+def settle(ways: Ways, inputs: Inputs, state: Array, par: Array, t: float, h: float) -> float | None:
+    """Where inputs jump at `t`, find anew what of the state follows from them. Returned is the next jump that matters."""
+    jumps = inputs.jumps
+    if ways.settle is None or not len(jumps):
+        return None
+    close = float(slack(t, t + h))
+    near, after = np.searchsorted(jumps, (t - close, t + close))
+    if near < after:
+        begin = np.array([t])
+        ways.settle(state, par, t, inputs.within(begin, begin, begin + h)[0])
+    return float(jumps[after]) if after < len(jumps) else None
 
 
 class March:
@@ -90,15 +103,8 @@ class March:
 
     def _settle(self, steps: int, h: float, t: float) -> int:
         """Find anew what follows from inputs that jump at `t`. Returned are the steps from there up to the next jump."""
-        jumps, settle = self.inputs.jumps, self.ways.settle
-        if settle is None or not len(jumps):
-            return steps
-        close = float(slack(t, t + h))
-        near, after = np.searchsorted(jumps, (t - close, t + close))
-        if near < after:
-            begin = np.array([t])
-            settle(self.memory.state, self.memory.par, t, self.inputs.within(begin, begin, begin + h)[0])
-        return steps if after == len(jumps) else min(steps, max(1, round((jumps[after] - t) / h)))
+        jump = settle(self.ways, self.inputs, self.memory.state, self.memory.par, t, h)
+        return steps if jump is None else min(steps, max(1, round((jump - t) / h)))
 
     def _call(
         self, runner: Runner, steps: int, h: float, out: Records, t0: float, first: int, every: int, inputs: Array
@@ -135,24 +141,33 @@ class Shortened:
     """Steps from states of a run, shortened to end between them."""
 
     def __init__(self, ways: Ways, runner: Runner | None, inputs: Inputs, rule: Rule, par: Array) -> None:
-        self.ways, self.runner, self.inputs, self.rule = ways, runner, inputs, rule
-        program = ways.program
-        self._memory = Memory(np.zeros(program.n_state), np.zeros(program.n_unknowns), np.zeros(program.n_unknowns), par)
-        self._row = room(program, 1)
+        self.ways, self.runner, self.inputs, self.rule, self.par = ways, runner, inputs, rule, par
+        self._row = room(ways.program, 1)
 
     def __call__(self, t: float, state: Array, h: float) -> Records:
         """One row: what a step of length `h` from there gives; it holds until the next call."""
-        memory, row = self._memory, self._row
+        row, state = self._row, self.settled(t, state, h)
         u = self.ways.step_inputs(self.inputs, t, 0, 1, h)
         for careful in (False, True):
             runner = self.ways.careful() if careful else self.runner
             if runner is None:
                 continue
-            memory.state[:], memory.last[:], memory.before[:], row.work[:] = state, 0.0, 0.0, 0.0
+            memory, row.work[:] = self.ways.start(state, self.par, t, h), 0.0
             outcome = runner.run(memory, row, t0=t, first=0, steps=1, h=h, inputs=u, save_every=1, rule=self.rule)
             if outcome.failed < 0:
                 return row
-        raise MethodError(f"the event after t = {t:g} could not be refined: a step of {h:g} did not converge")
+        raise ConvergenceError(
+            f"between the steps, the motion after t = {t:g} could not be found: a step of {h:g} from there did not converge",
+            t=t,
+            step=h,
+            residual=outcome.size,
+        )
+
+    def settled(self, t: float, state: Array, h: float) -> Array:
+        """The state where such a step begins: after a jump of the inputs, where there is one."""
+        out = state.copy()
+        settle(self.ways, self.inputs, out, self.par, t, h)
+        return out
 
 
 class Equal:

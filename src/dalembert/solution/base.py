@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -33,10 +33,19 @@ Variables = dict[str, Any]  # as xarray takes them: (dimensions, values)
 
 @dataclass(frozen=True)
 class Sample(Named):
-    """The solution between its stored times: `t`, and the motion by the names of its parts."""
+    """The solution between its stored times: `t`, and the motion by the names of its parts.
+
+    `lam` are the multipliers of the acceleration level at this motion, computed when asked for.
+    """
 
     t: Array
     values: Mapping[str, Array]
+    multipliers: Callable[[], Array] | None = None
+
+    @property
+    def lam(self) -> Array:
+        """Multipliers."""
+        return self.named("lam") if self.multipliers is None else self.multipliers()
 
 
 class Solution(ABC):
@@ -168,16 +177,16 @@ class Solution(ABC):
         """The whole state: `(q, v)`, `(q, p)`, `(y, z)`, or `x` of a `PortHamiltonian`."""
         return np.hstack(list(self.parts.values()))
 
-    exact_slopes: ClassVar[bool] = True  # whether rates follow from the state
+    def slopes(self, q: Array, v: Array) -> Array:
+        """The rates `q'` of positions, one row each."""
+        raise self._none("velocity")
 
-    @property
-    def _slopes(self) -> Array:
-        """The rates of the first part of the state at the stored times."""
-        return self.slopes_at(self.parts, self.t)
-
-    @abstractmethod
-    def slopes_at(self, parts: Mapping[str, Array], t: Array) -> Array:
-        """The rates of the first part of the state at states, one row each."""
+    def inputs_at(self, times: Array) -> Array:
+        """The inputs at times of the run: where they jump, what they were up to then, as in all rows but the first."""
+        if len(self.t) == 1 or not self.system.nu:
+            return self.inputs(times)
+        k = np.clip(np.searchsorted(self.t, times, side="left") - 1, 0, len(self.t) - 2)
+        return self.inputs.within(times, self.t[k], self.t[k + 1])
 
     @property
     def motion(self) -> Array:
@@ -278,14 +287,17 @@ class Solution(ABC):
 
     @suggesting
     def at(self, t: ArrayLike, how: str = "polynomial") -> Sample:
-        """The solution at any times of the run.
+        """The solution at any times of the run, of the order of the method in all its parts.
 
-        `"polynomial"`: the cubic through positions and velocities of each step, of fourth order in `q` and third in `v`. For
-        collocation methods with s >= 3 stages (gauss, radau-iia, lobatto-iiia, murua) the polynomial of the stages and both
-        ends, of order s + 2 in `q` (lobatto-iiia: s + 1) and s + 1 in `v`.
+        `"polynomial"`: through both ends of a step and, for methods of order p above three or states beside `q` and `v`, through
+        p - 1 states inside, each by a shortened step of the method. The number of times in a step costs next to nothing.
 
-        `"step"`: a step of the method itself from the last time before, shortened to end there: of the method's own order, and
-        on the constraints that it keeps, to round-off.
+        `"step"`: by a step of the method itself from the last time before, shortened to end there: also on the constraints that
+        it keeps, to round-off.
+
+        Methods that use SciPy's integrators go on from the row before with their tolerances, whatever is asked for. A solution
+        that was read from a file, or pickled after a run with a function `u(t)`, has its inputs at its rows only and
+        interpolates them linearly: it is of second order then. Where inputs jump, the value is that before the jump.
         """
         if how not in ("polynomial", "step"):
             raise MethodError(f"how must be 'polynomial' or 'step', not {how!r}")
@@ -301,7 +313,11 @@ class Solution(ABC):
         parts = dense.between(self, times, how)
         values = {"t": times, **self.system.completed(parts, times, self._par)}
         shaped = {name: a.reshape(np.shape(t) + a.shape[1:]) for name, a in values.items()}
-        return Sample(shaped.pop("t"), shaped)
+        return Sample(shaped.pop("t"), shaped, self._multipliers_of(values, np.shape(t)))
+
+    def _multipliers_of(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Callable[[], Array] | None:
+        """How the multipliers of a motion are found, where there are any."""
+        return None
 
     # ---- summary, files, pictures -----------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -40,10 +39,6 @@ class DaeSolution(Solution):
 
     def energies(self) -> dict[str, Array]:
         return {}
-
-    def slopes_at(self, parts: Mapping[str, Array], t: Array) -> Array:
-        u = np.array([np.interp(t, self.t, column) for column in self.u.T]).T if self.system.nu else None
-        return self.system.numeric("rhs", self._par, **parts, t=t, u=u)
 
     def _position(self) -> Array:
         return self._numeric("g")

@@ -1,77 +1,77 @@
-"""The motion between stored times: polynomials of the steps, or the method's own shortened steps.
+"""The motion between stored times, of the order of the method in all parts of the state.
 
-Nothing is stored for this. A step that is looked into is made again from where it began, which costs one Newton iteration.
+Nothing is stored for this. A step that is looked into is made again, shortened to end at Chebyshev points inside of it: the
+polynomial through these states has the order of the method in every component. `how="step"` ends a step at each time that is
+asked for, so that it is on the constraints that the method keeps. The integrators of SciPy go on from the row before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.engine import case
-from dalembert.engine.machine import Memory, Records
+from dalembert.engine.machine import Records
 from dalembert.engine.newton import Rule
-from dalembert.engine.runners import Engine, step_inputs
+from dalembert.engine.reduced import Integrators
+from dalembert.engine.runners import Ways
+from dalembert.engine.steps import March, Shortened, room
 from dalembert.errors import ConvergenceError
-from dalembert.methods.tableaus import integrals
+from dalembert.methods.reduced import Reduced
+from dalembert.methods.tableaus import Tableau, lagrange
+from dalembert.systems.constrained import Constrained
 
 if TYPE_CHECKING:
     from dalembert.solution.base import Solution
 
 Array = NDArray[np.float64]
 Parts = dict[str, Array]
+DOUBLINGS = 6  # of the number of steps in an interval whose own steps were not stored
+LONGEST = 4096  # steps that are made at once
 
 
 def between(sol: Solution, times: Array, how: str) -> Parts:
     """The parts of the state of a solution at given times inside it."""
     if len(sol.t) == 1:
         return {name: np.repeat(values, len(times), axis=0) for name, values in sol.parts.items()}
-    if sol.method.external:
-        return cubic(sol, times)
-    again = Again(sol)
-    if how != "step" and not again.staged and (sol.stats.get("save_every", 1) == 1 or not sol.exact_slopes):
-        return cubic(sol, times)
-    out = {name: np.empty((len(times), values.shape[1])) for name, values in sol.parts.items()}
-    rows = np.clip(np.searchsorted(sol.t, times, side="right") - 1, 0, len(sol.t) - 2)
-    for k in np.unique(rows):
-        mine = np.flatnonzero(rows == k)
-        begin = again.steps(k)
-        part = np.clip(np.searchsorted(begin, times[mine], side="right") - 1, 0, len(begin) - 2)
-        memory = again.memory(k)
-        for j in range(part.max() + 1):
-            now = mine[part == j]
-            if len(now):
-                for name, values in again.inside(memory, begin[j], begin[j + 1], times[now], how).items():
-                    out[name][now] = values
-            if j < part.max():
-                again.advance(memory, begin[j], begin[j + 1] - begin[j])
-    return out
-
-
-def cubic(sol: Solution, times: Array) -> Parts:
-    """The cubic through values and slopes of each interval."""
     k = np.clip(np.searchsorted(sol.t, times, side="right") - 1, 0, len(sol.t) - 2)
-    slopes = sol._slopes
-    begin, end = ({name: values[i] for name, values in sol.parts.items()} for i in (k, k + 1))
-    return _hermite_parts(sol, (sol.t[k], sol.t[k + 1]), (begin, end), (slopes[k], slopes[k + 1]), times)
-
-
-def _hermite_parts(
-    sol: Solution, t: tuple[Array, Array], ends: tuple[Mapping[str, Array], Mapping[str, Array]], slopes: tuple[Array, Array],
-    times: Array,
-) -> Parts:  # fmt: skip
-    """The cubic of the first part of the state; velocities as its derivative, all else linear in between."""
-    first, *others = sol.system.state
-    values, slope = hermite(*t, ends[0][first], ends[1][first], *slopes, times)
-    theta = np.reshape((times - t[0]) / (t[1] - t[0]), (-1, 1))
-    out = {first: values}
-    for name in others:
-        out[name] = velocities(sol, values, slope) if name == "v" else ends[0][name] + theta * (ends[1][name] - ends[0][name])
+    row = k + (times == sol.t[k + 1])
+    out = {name: values[row] for name, values in sol.parts.items()}
+    inside = np.flatnonzero(times != sol.t[row])
+    if not len(inside):
+        return out
+    if how == "polynomial" and _cubic(sol) and sol.stats.get("save_every", 1) == 1:
+        begin, end = ({name: values[i] for name, values in sol.parts.items()} for i in (k[inside], k[inside] + 1))
+        found = cubic(sol, sol.t[k[inside]], sol.t[k[inside] + 1], begin, end, times[inside])
+        return {name: _put(values, inside, found[name]) for name, values in out.items()}
+    inside = inside[np.argsort(k[inside], kind="stable")]
+    groups = np.split(inside, np.flatnonzero(np.diff(k[inside])) + 1)
+    again = Again(sol, how, len(groups))
+    for mine in groups:
+        found = again.interval(int(k[mine[0]]), times[mine])
+        out = {name: _put(values, mine, found[name]) for name, values in out.items()}
     return out
+
+
+def _put(values: Array, where: NDArray[np.int64], new: Array) -> Array:
+    values[where] = new
+    return values
+
+
+def _cubic(sol: Solution) -> bool:
+    """Whether the cubic through positions and velocities of each step has the order of the method: four in q, three in v."""
+    order = max(*sol.method.order, sol.method.free_order)
+    return order <= 3 and sol.system.state == ("q", "v") and not sol.method.external
+
+
+def cubic(sol: Solution, t0: Array, t1: Array, begin: Parts, end: Parts, times: Array) -> Parts:
+    """The cubic through positions and velocities at both ends of steps, and its derivative."""
+    first, last = (sol.slopes(at["q"], at["v"]) for at in (begin, end))
+    values, slope = hermite(t0, t1, begin["q"], end["q"], first, last, times)
+    return {"q": values, "v": velocities(sol, values, slope)}
 
 
 def velocities(sol: Solution, q: Array, slope: Array) -> Array:
@@ -93,88 +93,132 @@ def hermite(
     return q0 + h * s * (v0 + s * (bend + s * twist)), v0 + s * (2 * bend + 3 * s * twist)
 
 
+def chebyshev(order: int) -> Array:
+    """The points inside of a step at which it is made again: with both ends those of a polynomial of this degree."""
+    return np.asarray((1 - np.cos(np.pi * np.arange(1, order) / max(1, order))) / 2, dtype=np.float64)
+
+
 class Again:
     """Steps of a solution made once more."""
 
-    def __init__(self, sol: Solution) -> None:
+    def __init__(self, sol: Solution, how: str, intervals: int) -> None:
         self.sol = sol
-        self.engine: Engine = case.prepare(sol.system, sol.method)
-        self.program = self.engine.program
-        self.inputs = sol.inputs
-        self.staged = self.program.step.rates is not None and sol.system.has_energy
-        self._rates: ca.Function | None = None
+        self._solves = intervals  # about so many, for the choice of the way to run
+        self._reduction = sol.method.reduction(sol.step) if isinstance(sol.method, Reduced) else None
+        order = max(*sol.method.order, sol.method.free_order)
+        if self._reduction is not None:
+            integrator = self._reduction.integrator
+            order = integrator.order if isinstance(integrator, Tableau) else 0  # SciPy's steps are not ours
+        self._points = chebyshev(order) if how == "polynomial" and order else None
+        self._cubic = how == "polynomial" and _cubic(sol)
 
-    def steps(self, k: int) -> Array:
-        """Where the steps of an interval begin, and where the last one ends."""
-        t0, t1, h = self.sol.t[k], self.sol.t[k + 1], self.sol.step
-        if self.sol.stats.get("save_every", 1) == 1 or "rejected" in self.sol.stats:
-            return np.array([t0, t1])
-        count = max(1, int(np.ceil((t1 - t0) / h * (1 - 1e-9))))
-        return np.append(t0 + h * np.arange(count), t1)
+    def _ways(self, k: int) -> Ways:
+        sol = self.sol
+        if self._reduction is None:
+            return case.prepare(sol.system, sol.method)
+        assert isinstance(sol.system, Constrained)
+        row = np.concatenate([a[k] for a in sol.parts.values()])
+        span = float(sol.t[k]), float(sol.t[k + 1])
+        return Integrators(sol.system, self._reduction, sol._par, sol.inputs, span, sol.step, row)
 
-    def memory(self, k: int) -> Memory:
-        """What a step from a stored row begins with."""
-        sol, t = self.sol, float(self.sol.t[k])
+    @cached_property
+    def _fixed(self) -> tuple[Ways, Shortened]:
+        return self._prepared(0)
+
+    def _prepared(self, k: int) -> tuple[Ways, Shortened]:
+        ways = self._ways(k)
+        solves = self._solves * (1 if self._points is None else 1 + len(self._points))
+        return ways, Shortened(ways, ways.runner("auto", solves), self.sol.inputs, Rule(), self.sol._par)
+
+    def _ready(self, k: int) -> tuple[Ways, Shortened]:
+        """What makes the steps of an interval; SciPy's integrators run through one interval only."""
+        ways = self._fixed[0]
+        return self._prepared(k) if isinstance(ways, Integrators) and not ways.resumable else self._fixed
+
+    def _state(self, ways: Ways, k: int) -> Array:
+        """The state vector of a row, with what the method carries along."""
+        sol = self.sol
         values = {name: a[k] for name, a in sol.parts.items()}
-        state = case.start(sol.system, self.program, values, sol._par, t, self.inputs)
-        return self.engine.start(state, sol._par, t, sol.step)
+        return case.start(sol.system, ways.program, values, sol._par, float(sol.t[k]), sol.inputs)
 
-    def advance(self, memory: Memory, t: float, h: float, unknowns: bool = False) -> Records:
-        """One step; the memory is then at its end."""
-        row = Records.empty(self.program, 1, unknowns)
-        u = step_inputs(self.program, self.inputs, np.array([t]), h)
-        for runner in (self.engine.machine(), self.engine.pivoted()):
-            outcome = runner.run(memory, row, t0=t, first=0, steps=1, h=h, inputs=u, save_every=1, rule=Rule())
-            if outcome.failed < 0:
-                return row
-        raise ConvergenceError(f"the step of {h:g} from t = {t:g} could not be made again", t=t, step=h, residual=np.nan)
+    def interval(self, k: int, times: Array) -> Parts:
+        """The parts of the state at times inside one interval."""
+        ways, short = self._ready(k)
+        state, end = self._state(ways, k), self._state(ways, k + 1)
+        begin = self._begins(ways, k, state, end)
+        part = np.clip(np.searchsorted(begin, times, side="right") - 1, 0, len(begin) - 2)
+        rows = np.empty((len(times), len(state)))
+        at = 0
+        for j in np.unique(part):
+            state, at = self._march(ways, state, begin, at, int(j)), int(j)
+            now = part == j
+            last = end if j == len(begin) - 2 else None
+            rows[now], state = self._inside(short, begin[j], begin[j + 1], state, last, times[now])
+            at += 1
+        return {name: rows[:, ways.program.fields[name]] for name in self.sol.parts}
 
-    def _copy(self, memory: Memory) -> Memory:
-        return Memory(memory.state.copy(), memory.last.copy(), memory.before.copy(), memory.par)
+    def _inside(
+        self, short: Shortened, t0: float, t1: float, state: Array, end: Array | None, times: Array
+    ) -> tuple[Array, Array]:
+        """States at times inside one step, and that at its end."""
+        after = short(t0, state, t1 - t0).state[0].copy() if end is None else end
+        if self._cubic:
+            return self._by_cubic(short.ways, t0, t1, state, after, times), after
+        if self._points is None:
+            return np.array([short(t0, state, t - t0).state[0].copy() if t > t0 else state for t in times]), after
+        inner = [short(t0, state, c * (t1 - t0)).state[0].copy() for c in self._points]
+        nodes = np.concatenate([[0.0], self._points, [1.0]])
+        weights = lagrange(nodes, (times - t0) / (t1 - t0))
+        return weights @ np.array([short.settled(t0, state, t1 - t0), *inner, after]), after
 
-    def _parts(self, memory: Memory) -> Parts:
-        return {name: memory.state[self.program.fields[name]].copy() for name in self.sol.parts}
+    def _by_cubic(self, ways: Ways, t0: float, t1: float, state: Array, after: Array, times: Array) -> Array:
+        fields, rows = ways.program.fields, np.zeros((len(times), len(state)))
+        begin, end = ({name: x[None, fields[name]] for name in self.sol.parts} for x in (state, after))
+        for name, values in cubic(self.sol, np.array([t0]), np.array([t1]), begin, end, times).items():
+            rows[:, fields[name]] = values
+        return rows
 
-    def inside(self, memory: Memory, t0: float, t1: float, times: Array, how: str) -> Parts:
-        """The parts of the state at times inside one step, which begins where the memory stands."""
-        if how == "step":
-            return self._shortened(memory, t0, times)
-        first, there = self._parts(memory), self._copy(memory)
-        row = self.advance(there, t0, t1 - t0, unknowns=True)
-        last = self._parts(there)
-        slopes = tuple(self.sol.slopes_at({k: a[None] for k, a in parts.items()}, np.array([t]))[0]
-                       for parts, t in ((first, t0), (last, t1)))  # fmt: skip
-        if not self.staged:
-            ends = ({k: a[None] for k, a in first.items()}, {k: a[None] for k, a in last.items()})
-            span = (np.array([t0]), np.array([t1]))
-            return _hermite_parts(self.sol, span, ends, (slopes[0][None], slopes[1][None]), times)
-        nodes, Qd, Yd = self._stage_rates(memory, t0, t1 - t0, row)
-        theta, h = (times - t0) / (t1 - t0), t1 - t0
-        one, two = self.sol.system.state
-        out = {two: first[two] + h * integrals(nodes, theta) @ Yd}
-        for end, slope in ((0.0, slopes[0]), (1.0, slopes[1])):
-            if np.abs(nodes - end).min() > 1e-12:
-                nodes, Qd = np.append(nodes, end), np.vstack([Qd, slope])
-        return {one: first[one] + h * integrals(nodes, theta) @ Qd, **out}
+    def _begins(self, ways: Ways, k: int, state: Array, end: Array) -> Array:
+        """Where the steps of an interval begin, and where the last one ends."""
+        sol = self.sol
+        t0, t1, h = float(sol.t[k]), float(sol.t[k + 1]), sol.step
+        every = int(sol.stats.get("save_every", 1))
+        if every == 1 or sol.method.external:
+            return np.array([t0, t1])
+        if "rejected" not in sol.stats:
+            count = max(1, int(np.ceil((t1 - t0) / h * (1 - 1e-9))))
+            return np.append(t0 + h * np.arange(count), t1)
+        return self._equal(ways, state, end, sol.inputs.split(t0, t1), every)
 
-    def _shortened(self, memory: Memory, t0: float, times: Array) -> Parts:
-        """By a step of the method that ends at each time."""
-        rows = []
-        for t in times:
-            there = self._copy(memory)
-            if t > t0:
-                self.advance(there, t0, t - t0)
-            rows.append(self._parts(there))
-        return {name: np.array([row[name] for row in rows]) for name in self.sol.parts}
+    def _equal(self, ways: Ways, state: Array, end: Array, spans: list[tuple[float, float]], count: int) -> Array:
+        """Steps for an interval of a controlled run, whose own were not stored: as many as come to the row at its end."""
+        best, found = np.inf, np.zeros(0)
+        for _ in range(DOUBLINGS):
+            begin = np.concatenate([np.linspace(a, b, count, endpoint=False) for a, b in spans] + [[spans[-1][1]]])
+            off = float(np.abs(self._march(ways, state, begin, 0, len(begin) - 1) - end).max())
+            if off > best / 2:
+                break
+            best, found, count = off, begin, 2 * count
+        return found
 
-    def _stage_rates(self, memory: Memory, t: float, h: float, row: Records) -> tuple[Array, Array, Array]:
-        p = self.program
-        assert p.step.rates is not None
-        assert row.unknowns is not None
-        nodes, Qd, Yd = p.step.rates
-        if self._rates is None:
-            self._rates = ca.Function("rates", [*p.common, *p.unknowns], [ca.densify(Qd), ca.densify(Yd)])
-        u = step_inputs(p, self.inputs, np.array([t]), h)[0]
-        parts = np.split(row.unknowns[0], p.cuts) if p.unknowns else []
-        values = self._rates(memory.state, t, h, u, memory.par, *parts)
-        return np.asarray(nodes), values[0].full().T, values[1].full().T
+    def _march(self, ways: Ways, state: Array, begin: Array, first: int, last: int) -> Array:
+        """The state after the steps `first`, ..., `last - 1` of those that begin at given times."""
+        if first >= last:
+            return state
+        memory = ways.start(state, self.sol._par, begin[first], begin[first + 1] - begin[first])
+        march = March(ways, memory, self.sol.inputs, Rule(), "auto", last - first)
+        while first < last:
+            h = begin[first + 1] - begin[first]
+            ends = np.abs(np.diff(begin[first : last + 1]) - h) > 1e-9 * h
+            count = min(int(np.argmax(ends)) if ends.any() else last - first, LONGEST)
+            row: Records = room(ways.program, count)
+            outcome = march.take(count, h, row, t0=begin[first])
+            if not outcome.steps:
+                raise ConvergenceError(
+                    f"the step of {h:g} from t = {begin[first]:g} could not be made again",
+                    t=begin[first],
+                    step=h,
+                    residual=np.nan,
+                )
+            first += outcome.steps
+        return memory.state.copy()

@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from dalembert.engine import kinds
 from dalembert.engine.kinds.mechanics import accelerations
-from dalembert.errors import MethodError, ModelError, suggest
+from dalembert.errors import MethodError, ModelError, SingularConstraints, suggest
 from dalembert.solution.base import Array, Solution, Variables, largest
 from dalembert.systems.base import System
+from dalembert.systems.batch import batch, dense
 from dalembert.systems.constrained import Constrained
+
+
+def multipliers(system: Constrained, levels: list[Array]) -> Array:
+    """`lam` of `A a + G^T lam = F`, `C a = d` at each time."""
+    A, F, C, d, G = levels
+    n, m = system.nv, system.m
+    matrix = np.zeros((len(A), n + m, n + m))
+    matrix[:, :n, :n], matrix[:, :n, n:], matrix[:, n:, :n] = A, G.transpose(0, 2, 1), C
+    try:
+        return np.asarray(np.linalg.solve(matrix, np.concatenate([F, d], axis=1))[:, n:, 0])
+    except np.linalg.LinAlgError as error:
+        raise SingularConstraints("the constraints do not determine the multipliers at one of these times") from error
 
 
 class MechanicalSolution(Solution):
@@ -37,11 +49,10 @@ class MechanicalSolution(Solution):
         """Momenta, `M(q) v` for a mechanical system."""
         return self.parts["p"] if "p" in self.parts else self._numeric("momentum")
 
-    def slopes_at(self, parts: Mapping[str, Array], t: Array) -> Array:
-        v = self.system.completed(parts, t, self._par)["v"]
+    def slopes(self, q: Array, v: Array) -> Array:
         if not self.system.has("kinematics"):
             return v
-        Z = self.system.numeric("kinematics", self._par, q=parts["q"]).reshape(len(v), self.system.n, -1)
+        Z = self.system.numeric("kinematics", self._par, q=q).reshape(len(q), self.system.n, -1)
         return np.asarray(np.einsum("tij,tj->ti", Z, v))
 
     @cached_property
@@ -49,12 +60,26 @@ class MechanicalSolution(Solution):
         """Multipliers at the times `t_lam`: those of the method, or of the acceleration level where it stores none."""
         if self._lam.shape[1] or not self.system.m:
             return self._lam
-        first = len(self.t) - len(self.t_lam)
-        rows = []
-        for i, t in enumerate(self.t[first:], first):
-            values = {name: a[i] for name, a in self.parts.items()}
-            rows.append(kinds.multipliers(self.system, values, self._par, float(t), self.u[i]))
-        return np.array(rows).reshape(-1, self.system.m)
+        some = slice(len(self.t) - len(self.t_lam), None)
+        return multipliers(self.system, self._accelerations(self.q[some], self.v[some], self.p[some], self.t[some], self.u[some]))
+
+    def _accelerations(self, q: Array, v: Array, p: Array, t: Array, u: Array) -> list[Array]:
+        """`A`, `F`, `C`, `d` and `G` of `A a + G^T lam = F`, `C a = d` along a motion, time first."""
+        f = accelerations(self.system)
+        rows = batch(f, [q, v, p, t[:, None], u, self._par], len(t))
+        found = [dense(values, f.sparsity_out(i)) for i, values in enumerate(rows)]
+        return [*found, self.system.numeric("jacobian", self._par, q=q, t=t).reshape(len(t), self.system.m, self.system.nv)]
+
+    def _multipliers_of(self, values: Mapping[str, Array], shape: tuple[int, ...]) -> Callable[[], Array] | None:
+        if not self.system.m:
+            return None
+        q, v, p, t = (values[name] for name in ("q", "v", "p", "t"))
+
+        def found() -> Array:
+            lam = multipliers(self.system, self._accelerations(q, v, p, t, self.inputs_at(t)))
+            return lam.reshape(*shape, self.system.m)
+
+        return found
 
     @cached_property
     def y(self) -> Array:
@@ -92,16 +117,9 @@ class MechanicalSolution(Solution):
         if not self.system.m:
             return super()._acceleration()
         sample = self.at(self.t_lam)
-        u = np.array([np.interp(self.t_lam, self.t, column) for column in self.u.T]).T if self.system.nu else None
-        f = accelerations(self.system)
-        rows = []
-        for k, t in enumerate(self.t_lam):
-            arguments = [sample.q[k], sample.v[k], sample.p[k], t, np.zeros(0) if u is None else u[k], self._par]
-            A, F, C, d = (np.array(x.full()) for x in f(*arguments))
-            G = self.system.numeric("jacobian", self._par, q=sample.q[k], t=t).reshape(self.system.m, -1)
-            a = np.linalg.solve(A, F[:, 0] - G.T @ self.lam[k])
-            rows.append(C @ a - d[:, 0])
-        return np.array(rows).reshape(-1, self.system.m)
+        A, F, C, d, G = self._accelerations(sample.q, sample.v, sample.p, self.t_lam, self.inputs_at(self.t_lam))
+        a = np.linalg.solve(A, F - G.transpose(0, 2, 1) @ self.lam[:, :, None])
+        return np.asarray((C @ a - d)[:, :, 0])
 
     def momentum(self, name: str, dimension: int | None = None) -> Array:
         """Total `"linear"` or `"angular"` momentum (about the origin) of a system of particles.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
@@ -17,12 +16,6 @@ class PortSolution(Solution):
 
     of_systems: ClassVar[tuple[type[System], ...]] = (PortHamiltonian,)
     system: PortHamiltonian
-
-    exact_slopes: ClassVar[bool] = False
-
-    def slopes_at(self, parts: Mapping[str, Array], t: Array) -> Array:
-        """By differences of the stored states: rates of algebraic states do not follow from the state."""
-        return np.asarray(np.gradient(self.x, self.t, axis=0, edge_order=2 if len(self.t) > 2 else 1))
 
     @property
     def y(self) -> Array:
