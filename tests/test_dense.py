@@ -11,6 +11,7 @@ import pytest
 import dalembert as da
 from dalembert.engine.steps import Shortened
 from dalembert.methods.base import able, find
+from dalembert.solution.dense import chebyshev, interpolation
 
 DOCS = Path(__file__).parents[1] / "docs"
 TIMES = np.linspace(0.013, 1.987, 41)
@@ -243,3 +244,9 @@ def test_bad_questions(angle):
         sol.at(0.5, how="spline")
     with pytest.raises(da.MethodError, match="reaches from"):
         sol.at(2.0)
+
+
+@pytest.mark.parametrize("degree", [1, 2, 5, 16])
+def test_interpolation_is_exact_for_polynomials(degree):
+    nodes, x = chebyshev(degree), np.array([0.0, 0.123, 0.5, 0.77, 1.0])
+    assert np.abs(interpolation(nodes, x) @ nodes**degree - x**degree).max() < 1e-14

@@ -37,6 +37,10 @@ class Memory:
         first = program.first_memory(state, t, h, np.zeros(program.n_u), par)
         return cls(state.copy(), first, first.copy(), par)
 
+    def copy(self) -> Memory:
+        """The same place, to go on from it more than once."""
+        return Memory(self.state.copy(), self.last.copy(), self.before.copy(), self.par)
+
 
 @dataclass
 class Records:

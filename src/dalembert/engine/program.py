@@ -28,6 +28,7 @@ from dalembert.engine import elimination
 from dalembert.engine.newton import TINY, Array
 from dalembert.engine.rounding import sizes
 from dalembert.methods.step import Solve, Step
+from dalembert.systems.batch import batch
 
 SX = ca.SX
 Order = list[tuple[int, int]]  # the pivots of an elimination: rows and columns
@@ -142,7 +143,8 @@ class Program:
 
     def first_memory(self, state: Array, t: float, h: float, u: Array, par: Array) -> Array:
         """What stands for the solutions of earlier steps in the first one."""
-        return np.array(self._first(state, t, h, u, par), dtype=np.float64).ravel()
+        out: Array = batch(self._first, [state, [t], [h], u, par], 1)[0][0]
+        return out
 
     @cached_property
     def _first(self) -> ca.Function:

@@ -143,17 +143,18 @@ class Shortened:
     def __init__(self, ways: Ways, runner: Runner | None, inputs: Inputs, rule: Rule, par: Array) -> None:
         self.ways, self.runner, self.inputs, self.rule, self.par = ways, runner, inputs, rule, par
         self._row = room(ways.program, 1)
+        self._asked: tuple[float, Array] | None = None
 
     def __call__(self, t: float, state: Array, h: float) -> Records:
         """One row: what a step of length `h` from there gives; it holds until the next call."""
-        row, state = self._row, self.settled(t, state, h)
+        row, begun = self._row, self._begin(t, state, h)
         u = self.ways.step_inputs(self.inputs, t, 0, 1, h)
         for careful in (False, True):
             runner = self.ways.careful() if careful else self.runner
             if runner is None:
                 continue
-            memory, row.work[:] = self.ways.start(state, self.par, t, h), 0.0
-            outcome = runner.run(memory, row, t0=t, first=0, steps=1, h=h, inputs=u, save_every=1, rule=self.rule)
+            row.work[:] = 0.0
+            outcome = runner.run(begun.copy(), row, t0=t, first=0, steps=1, h=h, inputs=u, save_every=1, rule=self.rule)
             if outcome.failed < 0:
                 return row
         raise ConvergenceError(
@@ -162,6 +163,13 @@ class Shortened:
             step=h,
             residual=outcome.size,
         )
+
+    def _begin(self, t: float, state: Array, h: float) -> Memory:
+        """What a step from there begins with; many that differ in their length only are asked for one after the other."""
+        if self._asked is None or t != self._asked[0] or not np.array_equal(state, self._asked[1]):
+            self._begun = self.ways.start(self.settled(t, state, h), self.par, t, h)
+            self._asked = t, state.copy()
+        return self._begun
 
     def settled(self, t: float, state: Array, h: float) -> Array:
         """The state where such a step begins: after a jump of the inputs, where there is one."""

@@ -21,7 +21,7 @@ from dalembert.engine.runners import Ways
 from dalembert.engine.steps import March, Shortened, room
 from dalembert.errors import ConvergenceError
 from dalembert.methods.reduced import Reduced
-from dalembert.methods.tableaus import Tableau, lagrange
+from dalembert.methods.tableaus import Tableau
 from dalembert.systems.constrained import Constrained
 
 if TYPE_CHECKING:
@@ -93,9 +93,21 @@ def hermite(
     return q0 + h * s * (v0 + s * (bend + s * twist)), v0 + s * (2 * bend + 3 * s * twist)
 
 
-def chebyshev(order: int) -> Array:
-    """The points inside of a step at which it is made again: with both ends those of a polynomial of this degree."""
-    return np.asarray((1 - np.cos(np.pi * np.arange(1, order) / max(1, order))) / 2, dtype=np.float64)
+def chebyshev(degree: int) -> Array:
+    """The extrema of a Chebyshev polynomial on [0, 1], both ends included."""
+    return np.asarray((1 - np.cos(np.pi * np.arange(degree + 1) / degree)) / 2, dtype=np.float64)
+
+
+def interpolation(nodes: Array, x: Array) -> Array:
+    """The weights of the values at Chebyshev's points that give the polynomial at `x`, one row each (second barycentric form)."""
+    signs = (-1.0) ** np.arange(len(nodes))
+    signs[[0, -1]] /= 2
+    away = x[:, None] - nodes
+    at = away == 0.0
+    weights = signs / np.where(at, 1.0, away)
+    weights[at.any(axis=1)] = 0.0
+    weights[at] = 1.0
+    return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
 class Again:
@@ -109,7 +121,7 @@ class Again:
         if self._reduction is not None:
             integrator = self._reduction.integrator
             order = integrator.order if isinstance(integrator, Tableau) else 0  # SciPy's steps are not ours
-        self._points = chebyshev(order) if how == "polynomial" and order else None
+        self._nodes = chebyshev(order) if how == "polynomial" and order else None
         self._cubic = how == "polynomial" and _cubic(sol)
 
     def _ways(self, k: int) -> Ways:
@@ -127,7 +139,7 @@ class Again:
 
     def _prepared(self, k: int) -> tuple[Ways, Shortened]:
         ways = self._ways(k)
-        solves = self._solves * (1 if self._points is None else 1 + len(self._points))
+        solves = self._solves * (1 if self._nodes is None else len(self._nodes))
         return ways, Shortened(ways, ways.runner("auto", solves), self.sol.inputs, Rule(), self.sol._par)
 
     def _ready(self, k: int) -> tuple[Ways, Shortened]:
@@ -164,11 +176,10 @@ class Again:
         after = short(t0, state, t1 - t0).state[0].copy() if end is None else end
         if self._cubic:
             return self._by_cubic(short.ways, t0, t1, state, after, times), after
-        if self._points is None:
+        if self._nodes is None:
             return np.array([short(t0, state, t - t0).state[0].copy() if t > t0 else state for t in times]), after
-        inner = [short(t0, state, c * (t1 - t0)).state[0].copy() for c in self._points]
-        nodes = np.concatenate([[0.0], self._points, [1.0]])
-        weights = lagrange(nodes, (times - t0) / (t1 - t0))
+        inner = [short(t0, state, c * (t1 - t0)).state[0].copy() for c in self._nodes[1:-1]]
+        weights = interpolation(self._nodes, (times - t0) / (t1 - t0))
         return weights @ np.array([short.settled(t0, state, t1 - t0), *inner, after]), after
 
     def _by_cubic(self, ways: Ways, t0: float, t1: float, state: Array, after: Array, times: Array) -> Array:
