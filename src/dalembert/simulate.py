@@ -63,7 +63,8 @@ def simulate(
     lam
         Multipliers at the start, for methods that carry them; found from the acceleration level otherwise.
     u
-        Inputs: a constant vector, a function `u(t)`, or `(times, values)`, each value held from its time on.
+        Inputs: a constant vector, a function `u(t)`, or `(times, values)`, each value held from its time up to the next. Adaptive
+        steps end at the jumps; equal ones should, and a warning says where they do not.
     parameters
         Values that replace the system's; nothing is rebuilt.
     tolerance, max_iterations

@@ -109,3 +109,69 @@ def test_multipliers_are_checked_for_every_method(lam):
 def test_inputs_that_make_no_sense(u):
     with pytest.raises(da.InconsistentState, match="u"):
         da.simulate(da.catalog.windy_pendulum(), "discrete-gradient", u=u, t_end=0.1, step=0.01)
+
+
+def root(**options):
+    return da.IndexOneDAE(("y",), f=lambda z: -z, g=lambda y, z: z**2 - y, **options)
+
+
+def test_of_several_solutions_the_one_near_what_was_given():
+    for z in (-1.9, -0.1, 1.7):
+        assert abs(da.consistent(root(), y=[4.0], z=[z]).z[0] - 2 * np.sign(z)) < 1e-15
+    system = root(initial={"y": [4.0], "z": [-1.9]})
+    assert abs(da.consistent(system).z[0] + 2) < 1e-15
+    assert abs(da.consistent(system, y=[9.0]).z[0] + 3) < 1e-15
+    sol = da.simulate(system, "radau-iia-2", y=[9.0], t_end=0.1, step=0.1)
+    assert abs(sol.z[0, 0] + 3) < 1e-15
+    assert sol.z[1, 0] < -3
+
+
+def circle():
+    return da.Mechanical(2, mass=1.0, holonomic=lambda q: q @ q - 1, potential=lambda q: 9.81 * q[1])
+
+
+@pytest.mark.parametrize(
+    ("system", "start", "said"),
+    [
+        (circle(), {"q": [0.5, -0.8660254], "v": [0.0, 0.0]}, r"q by .*e-09.*da.consistent\(system, q=..., v=...\)"),
+        (circle(), {"q": [0.6, -0.8], "v": [0.8, 0.60000001]}, r"v by .*e-09.*da.consistent\(system, q=..., v=...\)"),
+        (circle().to_hamiltonian(), {"q": [0.6000001, -0.8], "p": [0.8, 0.6]}, r"p by .*da.consistent\(system, q=..., p=...\)"),
+        (
+            da.IndexTwoDAE(2, f=lambda y, z: [y[1] + z[0] * y[0], -y[0] + z[0] * y[1]], g=lambda y: [y @ y - 1]),
+            {"y": [0.6, 0.8000001]},
+            r"y by .*da.consistent\(system, y=..., z=...\)",
+        ),
+    ],
+)
+def test_values_a_hair_off_are_projected_with_a_word(system, start, said):
+    with pytest.warns(da.DalembertWarning, match="projected to the constraints .*" + said) as record:
+        sol = da.simulate(system, "radau-iia-2" if "y" in start else "rattle", **start, t_end=0.1, step=0.05)
+    assert record[0].filename == __file__
+    assert np.abs(sol.residual("position")).max() < 1e-14
+    assert np.abs(sol.residual("velocity")).max() < 1e-14
+    for name, values in start.items():
+        assert np.abs(sol.parts[name][0] - values).max() < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("system", "start", "remedy"),
+    [
+        (circle(), {"q": [0.61, -0.8], "v": [0.0, 0.0]}, "q=..., v=..."),
+        (circle().to_hamiltonian(), {"q": [0.61, -0.8], "p": [0.0, 0.0]}, "q=..., p=..."),
+        (circle().to_hamiltonian(), {"q": [0.6, -0.8], "p": [0.0, 1.0]}, "q=..., p=..."),
+        (root(), {"y": [4.0], "z": [-1.9]}, "y=..., z=..."),
+    ],
+)
+def test_remedies_name_the_values_of_their_kind(system, start, remedy):
+    with pytest.raises(da.InconsistentState) as error:
+        da.simulate(system, "radau-iia-2", **start, t_end=0.1, step=0.05)
+    assert f"da.consistent(system, {remedy})" in str(error.value)
+
+
+def test_what_is_not_finite_is_no_consistent_value():
+    heavy = da.Mechanical(2, mass=1e300, holonomic=lambda q: q @ q - 1)
+    with pytest.raises(da.DalembertError):
+        da.consistent(heavy, q=[1.0, 0.0], v=[0.0, 1e9])
+    fast = da.Hamiltonian(2, hamiltonian=lambda q, p: np.sqrt(1 + p @ p), holonomic=lambda q, t: [q[0] - 2 * t])
+    with pytest.raises(da.ConvergenceError):  # no momentum has a velocity of two
+        da.consistent(fast, q=[0.0, 0.0], p=[0.0, 0.0])

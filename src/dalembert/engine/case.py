@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
@@ -10,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dalembert.checking import number, reals, shown, whole
 from dalembert.engine import kinds
+from dalembert.engine.consistent import Consistent
 from dalembert.engine.inputs import Inputs, inputs_of
 from dalembert.engine.kinds import Given, Values
 from dalembert.engine.machine import memory as physical_memory
@@ -17,7 +19,7 @@ from dalembert.engine.newton import EPS, Rule
 from dalembert.engine.program import Program
 from dalembert.engine.run import Grid, Layout
 from dalembert.engine.runners import Engine, Settle
-from dalembert.errors import DalembertError, InconsistentState, MethodError
+from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, InconsistentState, MethodError
 from dalembert.locks import Lock
 from dalembert.methods.base import Method, find
 from dalembert.systems.base import System
@@ -25,6 +27,7 @@ from dalembert.systems.base import System
 Array = NDArray[np.float64]
 MOST_ITERATIONS = 10**6  # of Newton in one step: no iteration needs more
 ENGINES = 32  # kept with a system; the oldest one goes first
+HAIR = 1e-6  # of their size, by which initial values may be moved to the constraints
 _BUILDING = Lock()
 
 
@@ -58,8 +61,7 @@ class Case:
         par, t0 = system.pack(parameters), number("t0", t0)
         inputs = inputs_of(system, u, t0)
         first = inputs(np.array([t0]))[0]
-        values = kinds.choose(system, given, par, t0, first)
-        kinds.check(system, values, par, t0, first, method)
+        values = _on_constraints(system, kinds.choose(system, given, par, t0, first), par, t0, first, method)
         return cls(system, method, par, inputs, t0, values, None if lam is None else given_multipliers(system, lam))
 
     def engine(self) -> Engine:
@@ -74,6 +76,44 @@ class Case:
         """Why a step from a state failed, where that can be told."""
         values = {name: state[layout.fields[name]] for name in self.system.state}
         return kinds.explain(self.system, values, self.par, t, h, self.inputs(np.array([t]))[0])
+
+
+def project(system: System, given: Given, par: Array, t: float, u: Array) -> Consistent:
+    """Consistent values near given ones, refused where they are not finite."""
+    found = kinds.project(system, given, par, t, u)
+    for name, value in found.values.items():
+        if not np.isfinite(value).all():
+            raise ConvergenceError(f"no finite {name} belongs to these values", t=t, step=0.0, residual=np.nan)
+    return found
+
+
+def _on_constraints(system: System, values: Values, par: Array, t: float, u: Array, method: Method) -> Values:
+    """Values from which the method can start. Those that are a hair off the constraints are projected, and that is said."""
+    try:
+        kinds.check(system, values, par, t, u, method)
+        return values
+    except InconsistentState as error:
+        moved = _projected(system, values, par, t, u)
+        if moved is None:
+            raise
+        size = {name: float(np.abs(moved[name] - values[name]).max(initial=0.0)) for name in system.state}
+        if any(size[name] > HAIR * np.abs(values[name]).max(initial=0.0) for name in system.state):
+            raise
+        kinds.check(system, moved, par, t, u, method)
+        amounts = ", ".join(f"{name} by {change:.1e}" for name, change in size.items() if change)
+        message = f"the initial values were projected to the constraints ({amounts}): {str(error).split(';')[0]}; "
+    call = ", ".join(f"{name}=..." for name in system.state)
+    warnings.warn(message + f"da.consistent(system, {call}) does this beforehand", DalembertWarning, stacklevel=5)
+    return moved
+
+
+def _projected(system: System, values: Values, par: Array, t: float, u: Array) -> Values | None:
+    """The nearest values on the constraints, where they can be found."""
+    try:
+        found = project(system, values, par, t, u)
+    except DalembertError:
+        return None
+    return {name: found.values[name] for name in system.state}
 
 
 def prepare(system: System, method: Method) -> Engine:

@@ -198,7 +198,7 @@ class Equal:
                 f"u jumps inside of {len(inside)} steps of {self.grid.h:g}, first at t = {inside[0]:.9g}: these steps are of "
                 "first order only; use a step that divides the times of u, or adaptive=True, whose steps end at the jumps",
                 DalembertWarning,
-                stacklevel=2,
+                stacklevel=6,
             )
 
     @property

@@ -32,7 +32,14 @@ def _(system: IndexTwoDAE, given: Given, par: Array, t: float, u: Array) -> Valu
     y, z = _first(system, given), given.get("z")
     if z is None and given.get("y") is None:
         z = system.initial.get("z")
-    return {"y": y, "z": algebraic(system, y, par, t, u) if z is None else vector(system, "z", z)}
+    return {"y": y, "z": algebraic(system, y, par, t, u, _near(system, given)) if z is None else vector(system, "z", z)}
+
+
+def _near(system: IndexTwoDAE, given: Given) -> Array | None:
+    """The algebraic variables as given, or their defaults: where the equations have several solutions, they choose one."""
+    z = given.get("z")
+    z = system.initial.get("z") if z is None else z
+    return None if z is None else vector(system, "z", z)
 
 
 def pair(f: ca.Function, *arguments: Array | float) -> tuple[ca.DM, ca.DM]:
@@ -92,7 +99,7 @@ def _(system: IndexTwoDAE, values: Values, par: Array, t: float, u: Array) -> Va
 @kinds.project.register
 def _(system: IndexTwoDAE, given: Given, par: Array, t: float, u: Array) -> Consistent:
     """The nearest `y` on all levels that do not contain `z`, and `z` from the one that does."""
-    y, z = _first(system, given), given.get("z")
+    y, near = _first(system, given), _near(system, given)
     levels = system.levels()[:-1]
     if levels:
         stack = ca.vertcat(*levels)
@@ -100,7 +107,6 @@ def _(system: IndexTwoDAE, given: Given, par: Array, t: float, u: Array) -> Cons
         zeros = np.zeros(system.m)
         check_rank(f(y, zeros, t, u, par)[1], "at the given values")
         y = newton.solve(lambda x: pair(f, x, zeros, t, u, par), y, scale=1e-3, what="the constraints", t=t)
-    near = None if z is None else vector(system, "z", z)
     return Consistent({"y": y, "z": algebraic(system, y, par, t, u, near)}, system.state)
 
 

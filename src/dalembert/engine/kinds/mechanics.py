@@ -73,7 +73,7 @@ def _check_levels(s: Constrained, at: Values, par: Array, t: float, exact: tuple
         allowed = tolerance * size(s.value("normal", par, q=at["q"], t=t), at["q"])
         if not (np.abs(g) <= allowed).all():  # or no more than rounding
             allowed = allowed + 1e-13 * rounding_of(s.function("holonomic"), [at["q"], t, par], ("q", "t", "par"))
-        refuse(np.abs(g), allowed, ("q", "g", "position"), "q=..., v=...")
+        refuse(np.abs(g), allowed, ("q", "g", "position"), f"q=..., {s.momenta}=...")
     rate, moving = s.numeric("drift", par, **at, t=t)[0], s.numeric("rate", par, q=at["q"], t=t)[0]
     tolerance = TOLERANCE if "velocity" in exact else LOOSE
     largest = np.full(s.nv, np.abs(at["v"]).max())
@@ -138,11 +138,7 @@ def _(system: Constrained, given: Given, par: Array, t: float, u: Array) -> Cons
     at = kinds.complete(system, {"q": q, system.momenta: second}, t, par)
     at.setdefault("p", system.numeric("momentum", par, q=q, v=at["v"])[0] if system.momenta == "v" else second)
     lam = kinds.multipliers(system, {"q": q, system.momenta: second}, par, t, u)
-    found = Consistent({"q": q, "v": at["v"], "p": at["p"], "lam": lam}, system.state)
-    for name, value in found.values.items():
-        if not np.isfinite(value).all():
-            raise ConvergenceError(f"no finite {name} belongs to these values", t=t, step=0.0, residual=np.nan)
-    return found
+    return Consistent({"q": q, "v": at["v"], "p": at["p"], "lam": lam}, system.state)
 
 
 def _project_position(s: Constrained, q: Array, t: float, par: Array) -> Array:
