@@ -228,6 +228,17 @@ def test_adaptive_steps_have_a_dense_output(angle, truth):
     assert np.abs(sol.at(TIMES, how="step").q - truth.q).max() < 1e-8
 
 
+@pytest.mark.parametrize("method", ["shake", "energy-momentum", "rattle", "lobatto-pair-3"])
+def test_tiny_steps_do_not_lose_their_velocities(method):
+    sol = da.simulate(da.catalog.double_pendulum(), method, t_end=0.1, step=0.01)
+    for part in (1e-15, 1e-12, 1e-9, 1e-7, 1e-5):
+        t = sol.t[3:8] + 0.01 * part
+        rate = np.abs(np.diff(sol.v, axis=0)).max() / 0.01
+        assert np.abs(sol.at(t, how="step").v - sol.at(t).v).max() < 2e-3
+        assert np.abs(sol.at(t, how="step").q - sol.q[3:8]).max() < 0.01 * part * 10 + 1e-15
+        assert np.abs(sol.at(t).v - sol.v[3:8]).max() < 0.01 * part * 3 * rate + 1e-14
+
+
 def test_shapes(angle):
     system = da.catalog.double_pendulum()
     sol = da.simulate(system, "rattle", t_end=0.1, step=0.01)

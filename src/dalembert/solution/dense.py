@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 Parts = dict[str, Array]
 DOUBLINGS = 6  # of the number of steps in an interval whose own steps were not stored
+TINY = 1e-6  # of a step
 LONGEST = 4096  # steps that are made at once
 
 
@@ -64,7 +65,7 @@ def _put(values: Array, where: NDArray[np.int64], new: Array) -> Array:
 def _cubic(sol: Solution) -> bool:
     """Whether the cubic through positions and velocities of each step has the order of the method: four in q, three in v."""
     order = max(*sol.method.order, sol.method.free_order)
-    return order <= 3 and sol.system.state == ("q", "v") and not sol.method.external
+    return 2 <= order <= 3 and sol.system.state == ("q", "v") and not sol.method.external
 
 
 def cubic(sol: Solution, t0: Array, t1: Array, begin: Parts, end: Parts, times: Array) -> Parts:
@@ -177,10 +178,18 @@ class Again:
         if self._cubic:
             return self._by_cubic(short.ways, t0, t1, state, after, times), after
         if self._nodes is None:
-            return np.array([short(t0, state, t - t0).state[0].copy() if t > t0 else state for t in times]), after
+            return np.array([self._single(short, t0, t1 - t0, state, t - t0) for t in times]), after
         inner = [short(t0, state, c * (t1 - t0)).state[0].copy() for c in self._nodes[1:-1]]
         weights = interpolation(self._nodes, (times - t0) / (t1 - t0))
         return weights @ np.array([short.settled(t0, state, t1 - t0), *inner, after]), after
+
+    def _single(self, short: Shortened, t0: float, h: float, state: Array, part: float) -> Array:
+        """The state after a part of a step. What multipliers do in a tiny step is lost in rounding: there it is linear."""
+        if part >= TINY * h:
+            return np.asarray(short(t0, state, part).state[0].copy())
+        near = 1e3 * TINY * h
+        begin = short.settled(t0, state, h)
+        return np.asarray(begin + part / near * (short(t0, state, near).state[0] - begin))
 
     def _by_cubic(self, ways: Ways, t0: float, t1: float, state: Array, after: Array, times: Array) -> Array:
         fields, rows = ways.program.fields, np.zeros((len(times), len(state)))
