@@ -82,7 +82,7 @@ def test_spherical_pendulum():
     g = 9.81
 
     def f(t, y):
-        a, b, da_, db = y
+        a, _, da_, db = y
         return [da_, db, np.sin(a) * np.cos(a) * db**2 - g * np.sin(a), -2 * da_ * db / np.tan(a)]
 
     a, b, da_, db = solve_ivp(f, (0, 2.0), [np.pi / 2, 0.0, 0.0, 1.5], **CLOSE).y[:, -1]
@@ -104,7 +104,7 @@ def linear(A, b, x, t):
 
 
 def test_dc_motor():
-    """`L i' = U - R i - k w`, `J w' = k i - b w + M`: a voltage makes it turn forwards, and turning induces a voltage against it."""
+    """`L i' = U - R i - k w`, `J w' = k i - b w + M`: a voltage turns it forwards, and turning induces one against it."""
     L, R, J, b, k = 0.01, 0.5, 0.002, 0.001, 0.05
     U, M = 3.0, -0.02
     current, speed = linear(np.array([[-R / L, -k / L], [k / J, -b / J]]), np.array([U / L, M / J]), np.zeros(2), 0.1)
@@ -118,7 +118,8 @@ def test_a_capacitor_behind_a_gyrator_is_an_inductor():
     C1, C2, R, g, current = 0.3, 0.4, 5.0, 0.8, 1.5
     network = da.catalog.circuit(
         [
-            ("I", "I1", "ground", "a"), ("C", "C1", "a", "ground", C1), ("C", "C2", "b", "ground", C2), ("R", "R1", "b", "ground", R),
+            ("I", "I1", "ground", "a"), ("C", "C1", "a", "ground", C1), ("C", "C2", "b", "ground", C2),
+            ("R", "R1", "b", "ground", R),
             ("gyrator", "G", "a", "ground", "b", "ground", g),
         ]
     )  # fmt: skip

@@ -62,10 +62,25 @@ def executed(page):
     return names
 
 
-@pytest.mark.parametrize("page", ["getting_started", "guide", "nonholonomic", "port_hamiltonian", "daes"])
+@pytest.mark.parametrize("page", ["getting_started", "guide", "nonholonomic", "port_hamiltonian"])
 def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    executed(page)
+    runs = [value for value in executed(page).values() if isinstance(value, da.Solution)]
+    assert runs
+    for sol in runs:
+        assert np.isfinite(sol.x).all()
+        assert sol.t[-1] > sol.t[0]
+        for level in sol.method.exact_levels:
+            residual = np.abs(sol.residual(level)).max(initial=0.0)
+            assert residual < 1e-11 * (1 + np.abs(sol.x).max() ** 2), (page, sol, level)
+
+
+def test_code_of_the_page_about_daes_prints_what_it_says(capsys):
+    executed("daes")
+    printed = capsys.readouterr().out
+    assert re.search(r"index +3\n.*degrees of freedom +2\n", printed)
+    assert "M = [[2*cos(q1) + 3, cos(q1) + 1], [cos(q1) + 1, 1]]" in printed
+    assert "gravity = [[981*cos(q0)/100], [0]]" in printed
 
 
 def test_a_new_kind_of_system_can_do_what_the_page_says(tmp_path, monkeypatch):

@@ -72,6 +72,8 @@ def test_all_names_of_the_catalog_can_be_typeset(maker):
     for i, name in enumerate(maker().coordinates):
         figure.text(0, i / 50, plotting.symbol(name))
     figure.canvas.draw()
+    assert all(text.get_window_extent().width > 3 for text in figure.texts)
+    assert len(figure.texts) == maker().n
 
 
 def test_several_runs(sol, tmp_path):
@@ -122,8 +124,13 @@ NAMES = [
 def test_any_name_can_be_drawn(name, tmp_path):
     system = da.Mechanical((name,), mass=1.0, potential=lambda q: q[0] ** 2, name=f"a {name}", initial={"q": [1.0], "v": [0.0]})
     run = da.simulate(system, "rattle", t_end=0.1, step=0.01)
-    run.plot(tmp_path / "a.png")
-    plotting.phase(run).figure.savefig(tmp_path / "b.png")
+    ax = plotting.phase(run)
+    assert ax.get_xlabel() == plotting.symbol(name)
+    ax.figure.savefig(tmp_path / "b.png")
+    figure = run.plot(tmp_path / "a.png")
+    assert [t.get_text() for t in figure.axes[0].get_legend().get_texts()] == [plotting.symbol(name)]
+    for file in ("a.png", "b.png"):
+        assert (tmp_path / file).read_bytes()[:4] == b"\x89PNG"
 
 
 def test_formulas_and_braces():
@@ -171,3 +178,99 @@ def test_axes_of_the_plane_do_not_take_a_picture_in_space():
     run = da.simulate(da.catalog.spherical_pendulum(), "rattle", t_end=0.1, step=0.01)
     with pytest.raises(da.MethodError, match="three-dimensional axes"):
         plotting.motion(run, ax=plt.subplots()[1])
+
+
+def curves(ax):
+    """The lines of axes, with labels."""
+    return {line.get_label(): (np.asarray(line.get_xdata()), np.asarray(line.get_ydata())) for line in ax.lines}
+
+
+@pytest.fixture(scope="module")
+def heavy():
+    """A run with masses other than 1, inputs and dissipation; few rows, so that all of them are drawn."""
+    system = da.Mechanical(
+        2, mass=[2.0, 3.0], potential=lambda q: q[0] ** 2 + q[1] ** 4, dissipation=0.1, inputs=np.eye(2),
+        initial={"q": [1.0, 0.5], "v": [0.0, 1.0]},
+    )  # fmt: skip
+    return da.simulate(system, "midpoint", t_end=2.0, step=0.02, u=lambda t: [np.sin(t), np.cos(t)])
+
+
+def test_lines_are_the_numbers_of_the_run(sol, heavy):
+    drawn = curves(plotting.energy(sol))
+    for name, values in (("kinetic", sol.kinetic), ("potential", sol.potential), ("total", sol.energy)):
+        np.testing.assert_array_equal(drawn[name], (sol.t, values))
+    drawn = plotting.coordinates(sol).lines
+    for i, line in enumerate(drawn):
+        np.testing.assert_array_equal(line.get_ydata(), sol.q[:, i])
+    assert len(drawn) == 4
+    for i in (0, 1):
+        line = plotting.phase(heavy, i).lines[0]
+        np.testing.assert_array_equal(line.get_xdata(), heavy.q[:, i])
+        np.testing.assert_array_equal(line.get_ydata(), heavy.v[:, i] * [2.0, 3.0][i])
+        np.testing.assert_array_equal(plotting.inputs(heavy).lines[i].get_ydata(), heavy.u[:, i])
+        np.testing.assert_array_equal(plotting.multipliers(sol).lines[i].get_data(), (sol.t_lam, sol.lam[:, i]))
+
+
+def test_sizes_are_those_of_their_level(sol):
+    levels = ("position", "velocity", "acceleration")
+    lines = plotting.constraints(sol, levels=levels).lines
+    for level, line in zip(levels, lines, strict=True):
+        sizes = np.abs(sol.residual(level)).max(axis=1)
+        np.testing.assert_array_equal(line.get_ydata(), np.maximum(sizes, 1e-17))
+    np.testing.assert_array_equal(
+        plotting.energy_error(sol).lines[0].get_ydata(), np.maximum(np.abs(sol.energy[1:] - sol.energy[0]), 1e-17)
+    )
+
+
+def test_the_ledger_adds_up(heavy):
+    drawn = curves(plotting.ledger(heavy))
+    np.testing.assert_allclose(drawn["stored"][1], heavy.energy[1:] - heavy.energy[0], atol=1e-14)
+    np.testing.assert_allclose(drawn["dissipated"][1], np.cumsum(heavy.dissipated), atol=1e-14)
+    np.testing.assert_allclose(drawn["supplied"][1], np.cumsum(heavy.supplied), atol=1e-14)
+    np.testing.assert_array_equal(drawn["stored"][0], heavy.t[1:])
+    error = plotting.energy_error(heavy).lines[0].get_ydata()
+    np.testing.assert_allclose(error, np.maximum(np.abs(np.cumsum(heavy.power_balance)), 1e-17), atol=1e-20)
+
+
+def test_runs_are_compared_each_with_its_own_numbers(sol):
+    other = da.simulate(da.catalog.double_pendulum(), "midpoint", t_end=1.0, step=0.01)
+    runs = [sol, other]
+    energy, position, velocity = plotting.comparison(runs).axes
+    for k, run in enumerate(runs):
+        np.testing.assert_array_equal(energy.lines[k].get_ydata(), np.maximum(np.abs(run.energy[1:] - run.energy[0]), 1e-17))
+        for ax, level in ((position, "position"), (velocity, "velocity")):
+            sizes = np.maximum(np.abs(run.residual(level)).max(axis=1), 1e-17)
+            np.testing.assert_array_equal(ax.lines[k].get_ydata(), sizes)
+
+
+def test_orders_and_work_are_drawn_as_given():
+    h, e = np.array([0.1, 0.05, 0.025]), np.array([3e-2, 4e-3, 5e-4])
+    line = plotting.convergence({"a": (h, e)}).lines[0]
+    np.testing.assert_array_equal(line.get_data(), (h, e))
+    slope = np.polyfit(np.log(h), np.log(e), 1)[0]
+    assert f"a: {slope:.2f}" == plotting.convergence({"a": (h, e)}).get_legend().get_texts()[0].get_text()
+    np.testing.assert_array_equal(plotting.work_precision({"a": (h, e)}).lines[0].get_data(), (h, e))
+
+
+def test_peaks_survive_where_rows_are_many():
+    from dalembert.plotting.canvas import envelope
+
+    t = np.arange(5000.0)
+    values = np.full(5000, 1e-9)
+    values[[7, 1234, 4990]] = [-3.0, 2.0, -1.0]
+    times, sizes = envelope(t, values)
+    assert len(sizes) == 500
+    np.testing.assert_array_equal(sizes[[0, 123, 499]], [3.0, 2.0, 1.0])
+    np.testing.assert_array_equal(times[[0, 123, 499]], [0.0, 1230.0, 4990.0])
+    assert (np.delete(sizes, [0, 123, 499]) == 1e-9).all()
+
+
+def test_motion_and_sections_are_where_the_points_are(sol):
+    ax = plotting.motion(sol)
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), sol.q[:, 2])
+    np.testing.assert_array_equal(ax.lines[0].get_ydata(), sol.q[:, 3])
+    masses = ax.lines[-1].get_data()
+    np.testing.assert_array_equal(masses, sol.q[-1].reshape(2, 2).T)
+    section = da.poincare(da.catalog.harmonic_oscillator(), 10, 5, method="gauss-2", step=0.1, q=[1.0], v=[0.0])
+    line = section.plot(("q", 0), ("v", 0)).lines[0]
+    np.testing.assert_array_equal(line.get_data(), (section.q[:, 0], section.v[:, 0]))

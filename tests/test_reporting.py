@@ -1,5 +1,6 @@
 """The report in a real browser, and animations."""
 
+import json
 import re
 
 import numpy as np
@@ -58,6 +59,91 @@ def test_report_in_a_browser(tmp_path, k):
         page.until(f"Math.abs(dalembert.frame - {half}) <= 2 + 0.02 * {half}")
         assert page.complaints == []
         assert [url for url in page.requests if not url.startswith(("data:", "blob:"))] == [path.as_uri()]
+
+
+def inside(path):
+    """The data of a page, and its figures by title."""
+    text = path.read_text()
+    data = json.loads(re.search(r"^const data = (.*);$", text, flags=re.M).group(1))
+    return data, {f["title"]: f for f in data["figures"]}
+
+
+def test_the_numbers_in_a_report_are_those_of_the_run(tmp_path):
+    sol = da.simulate(da.catalog.double_pendulum(), "rattle", t_end=3.0, step=0.01)
+    data, figures = inside(sol.report(tmp_path / "run.html"))
+    assert data["t"] == sol.t.tolist()
+    np.testing.assert_allclose(np.array(data["points"])[:, :2].reshape(len(sol.t), 4), sol.q, atol=5e-7)
+    assert [line["y"] for line in figures["coordinates"]["lines"]] == sol.q.T.tolist()
+    names = {"kinetic": sol.kinetic, "potential": sol.potential, "total": sol.energy}
+    assert {line["name"]: line["y"] for line in figures["energy"]["lines"]} == {k: v.tolist() for k, v in names.items()}
+    error = np.maximum(np.abs(sol.energy - sol.energy[0]), 1e-17)
+    assert figures["error of the energy"]["lines"][0]["y"] == error.tolist()
+    for line in figures["constraints"]["lines"]:
+        assert line["y"] == np.maximum(np.abs(sol.residual(line["name"])).max(axis=1), 1e-17).tolist()
+    assert figures["constraints"]["log"]
+    for k, line in enumerate(figures["multipliers"]["lines"]):
+        assert line["y"] == [sol.lam[0, k], *sol.lam[:, k]]
+
+
+def test_the_ledger_in_a_report(tmp_path):
+    sol = da.simulate(da.catalog.dc_motor(), "discrete-gradient", t_end=0.5, step=0.01, u=lambda t: [np.sin(9 * t), 0.1])
+    _, figures = inside(sol.report(tmp_path / "run.html"))
+    lines = {line["name"]: np.array(line["y"]) for line in figures["ledger, energy since the start"]["lines"]}
+    np.testing.assert_allclose(lines["stored"], sol.energy - sol.energy[0], atol=1e-15)
+    np.testing.assert_allclose(lines["dissipated"][1:], np.cumsum(sol.dissipated), atol=1e-15)
+    np.testing.assert_allclose(lines["voltage"] + lines["torque"], np.r_[0, np.cumsum(sol.supplied)], atol=1e-15)
+    inputs = {line["name"]: line["y"] for line in figures["inputs"]["lines"]}
+    assert inputs == {"voltage": sol.u[:, 0].tolist(), "torque": sol.u[:, 1].tolist()}
+
+
+WATCH = """(() => {
+  const pen = document.getElementById('mechanism').getContext('2d'), seen = {lines: [], masses: []};
+  let from = null;
+  for (const [name, note] of Object.entries({
+    moveTo: (x, y) => { from = [x, y]; }, lineTo: (x, y) => { seen.lines.push([from, [x, y], pen.lineWidth]); },
+    arc: (x, y) => { seen.masses.push([x, y]); } })) {
+    const own = pen[name].bind(pen);
+    pen[name] = (...a) => { note(...a); return own(...a); };
+  }
+  dalembert.show(%d);
+  for (const name of ['moveTo', 'lineTo', 'arc']) delete pen[name];
+  return seen;
+})()"""
+
+
+@pytest.mark.skipif(browser.PATH is None, reason="no browser here")
+def test_what_a_report_draws(tmp_path):
+    """Masses and rods where the run has them, y upwards; keys, speed and cursors; decades on logarithmic axes."""
+    sol = da.simulate(da.catalog.double_pendulum(), "rattle", t_end=3.0, step=0.01)
+    with browser.Page(sol.report(tmp_path / "run.html").as_uri(), tmp_path / "profile") as page:
+        seen = page.value(WATCH % 100)
+        masses, q = np.array(seen["masses"]), sol.q[100].reshape(2, 2)
+        scale = (masses[1, 0] - masses[0, 0]) / (q[1, 0] - q[0, 0])
+        assert scale > 50
+        np.testing.assert_allclose(masses[1] - masses[0], scale * (q[1] - q[0]) * [1, -1], atol=0.01)
+        rods = np.array([line[:2] for line in seen["lines"] if line[2] == 4])
+        origin = masses[0] - scale * q[0] * [1, -1]
+        np.testing.assert_allclose(rods, [masses, [masses[0], origin]], atol=0.01)
+        page.value("document.activeElement.blur()")
+        for key, frame in (("ArrowLeft", 99), ("ArrowRight", 100), ("ArrowRight", 101)):
+            page.press(key)
+            page.until(f"dalembert.frame === {frame}")
+        line = "document.getElementById(n).layout.shapes[0]"
+        page.until(f"dalembert.names.every(n => {line}.x0 === dalembert.time() && {line}.x1 === dalembert.time())")
+        titles = [f["title"] for f in inside(tmp_path / "run.html")[0]["figures"]]
+        low, high = page.value(f"document.getElementById('figure{titles.index('constraints')}').layout.yaxis.range")
+        sizes = np.log10(np.maximum(np.abs([sol.residual(k).max(axis=1) for k in ("position", "velocity")]), 1e-17))
+        assert low < sizes.min() < sizes.max() < high < sizes.max() + 6
+        # time goes by as fast as the clock says: half a second of frames at twice the speed is a second of the motion
+        page.value("(s => { s.value = '2'; s.dispatchEvent(new Event('change')); })(document.getElementById('speed'))")
+        moved = page.value(
+            "new Promise(done => { dalembert.show(0); document.getElementById('play').click(); let first = null;"
+            " const look = now => { first ??= now; if (dalembert.time() > 1) { document.getElementById('play').click();"
+            " done([now - first, dalembert.time()]); } else requestAnimationFrame(look); }; requestAnimationFrame(look); })"
+        )
+        # frames that take longer than a tenth of a second count as a tenth: the motion is never ahead of the clock
+        assert moved[1] <= 2 * (moved[0] + 200) / 1000
+        assert page.complaints == []
 
 
 def test_animation(tmp_path):

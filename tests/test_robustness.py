@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from conftest import STEPPING, can
+from conftest import STEPPING, assert_order, can
 from dalembert.methods.base import find
 
 M = da.Mechanical
@@ -128,6 +128,10 @@ def test_work_of_moving_constraints_and_energies_of_time(method):
     assert sol.energy[-1] - sol.energy[0] == pytest.approx(sol.supplied.sum(), rel=1e-3)
     other = da.simulate(system.to_hamiltonian(), "rattle", q=[1, 0], p=[0.85, 0], t_end=1, step=0.001)
     assert other.supplied.sum() == pytest.approx(exact.supplied.sum(), rel=1e-4)
+    steps = np.array([0.02, 0.01, 0.005])
+    work = [da.simulate(system, method, q=[1, 0], v=[0.5, 0], t_end=1, step=h).supplied.sum() for h in steps]
+    truth = da.simulate(system, "lobatto-pair-4", q=[1, 0], v=[0.5, 0], t_end=1, step=0.005).supplied.sum()
+    assert_order(np.abs(np.array(work) - truth), steps, 2)
 
 
 def test_wrong_starts_are_noticed_in_any_units():

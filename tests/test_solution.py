@@ -53,6 +53,56 @@ def test_momentum_of_systems_without_a_dimension():
     assert sol.momentum("linear", dimension=2).shape == (3, 2)
 
 
+def test_signs_of_momenta():
+    """A particle at (1, 0) that moves along y turns to the left: its angular momentum is positive, in the plane as in space."""
+    for d in (2, 3):
+        system = da.Mechanical(d, mass=2.0, potential=lambda q: q @ q, dimension=d)
+        run = da.simulate(system, "rattle", q=np.eye(d)[0], v=3 * np.eye(d)[1], t_end=0.2, step=0.1)
+        np.testing.assert_allclose(np.atleast_2d(run.momentum("angular").T)[-1], 6.0, rtol=1e-14)
+        np.testing.assert_allclose(run.momentum("linear")[0], 6 * np.eye(d)[1])
+
+
+def test_velocities_of_hamiltonian_systems():
+    """`v = p / m`, at stored times and between them."""
+    system = da.Hamiltonian(1, hamiltonian=lambda q, p: p[0] ** 2 / 4 + q[0] ** 2)
+    run = da.simulate(system, "gauss-4", q=[1.0], p=[0.0], t_end=2.0, step=0.01)
+    np.testing.assert_allclose(run.v, run.p / 2, rtol=1e-15)
+    there = run.at(0.555)
+    assert there.p[0] == pytest.approx(-2 * np.sin(0.555), abs=1e-4)
+    assert there.v[0] == pytest.approx(there.p[0] / 2, rel=1e-14)
+
+
+def test_what_is_driven():
+    """Inputs alone are enough: the balance, not the energy, is then what is kept."""
+    makers = {"inputs": np.eye(1)}, {"force": lambda t: [t]}, {"dissipation": 0.1}, {"potential": lambda q, t: t * q[0]}
+    for given in makers:
+        system = da.Mechanical(1, mass=1.0, **given)
+        run = da.simulate(system, "energy-momentum", q=[1.0], v=[0.5], t_end=1.0, step=0.1, u=[1.0] if system.nu else None)
+        assert run.driven, given
+        assert "power balance" in str(run)
+        assert "energy error" not in str(run)
+    assert not da.simulate(da.Mechanical(1, mass=1.0), "rattle", q=[1.0], v=[0.5], t_end=1.0, step=0.1).driven
+
+
+def test_residuals_of_daes_are_those_of_their_equations():
+    """`g` and its rate, from y and z by hand, on values that are off."""
+    system = da.IndexTwoDAE(
+        2, f=lambda y, z: [y[0] * z[0], -y[1]], g=lambda y, t: y[0] + y[1] ** 2 - t, initial={"y": [-1.0, 1.0]}
+    )
+    run = da.simulate(system, "gauss-2", t_end=1.0, step=0.1)  # it does not keep the constraint at the end of a step
+    y, z = run.y, run.z
+    np.testing.assert_allclose(run.residual("position")[:, 0], y[:, 0] + y[:, 1] ** 2 - run.t, atol=1e-15)
+    np.testing.assert_allclose(run.residual("velocity")[:, 0], y[:, 0] * z[:, 0] - 2 * y[:, 1] ** 2 - 1, atol=1e-14)
+    assert np.abs(run.residual("position")).max() > 1e-9
+
+
+def test_the_summary_names_the_smallest_step():
+    run = da.simulate(da.catalog.double_pendulum(), "lobatto-pair-3", t_end=2.0, step=0.01, adaptive=True)
+    h = np.diff(run.t)
+    assert h.max() > 1.5 * h.min()
+    assert f"steps {h.min():.2g} and more" in str(run)
+
+
 def test_residual_levels(sol):
     assert np.abs(sol.residual("position")).max() < 1e-14
     assert sol.residual("velocity").shape == (len(sol.t), 2)
@@ -309,5 +359,5 @@ def test_a_solution_can_be_pickled(make):
 
 def test_a_run_without_a_step_can_be_shown(tmp_path):
     sol = da.simulate(da.catalog.simple_pendulum(), "rattle", t_end=0.0, step=0.01)
-    sol.report(tmp_path / "a.html")
-    sol.plot(tmp_path / "a.png")
+    assert '"t": [0.0]' in sol.report(tmp_path / "a.html").read_text()
+    assert sol.plot(tmp_path / "a.png").axes[1].lines[0].get_xdata().tolist() == [0.0]

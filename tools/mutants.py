@@ -287,8 +287,20 @@ class Tree:
         """Exit code and output of a run of tests; -1 where it takes too long."""
         base = self.top / ".base" / "run"
         base.parent.mkdir(exist_ok=True)
-        command = [sys.executable, "-m", "pytest", "-p", "mutants_plugin", "-p", "no:cacheprovider", "-n", "0", f"--basetemp={base}",
-                   "--hypothesis-seed=0", "-q", "--no-header", *arguments]  # fmt: skip
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-p",
+            "mutants_plugin",
+            "-p",
+            "no:cacheprovider",
+            "-n",
+            "0",
+            "-q",
+            "--no-header",
+        ]
+        command += [f"--basetemp={base}", "--hypothesis-seed=0", *arguments]
         out = self.top / ".output"
         with out.open("w") as stream:
             process = subprocess.Popen(

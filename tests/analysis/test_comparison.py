@@ -89,3 +89,24 @@ def test_bad_calls_of_compare():
             da.compare(pendulum, ["rattle"], **{"t_end": 0.1, "step": 0.01, **call})
     with pytest.raises(da.MethodError, match="such as"):
         da.compare(None, ["rattle"], t_end=0.1, step=0.01)
+
+
+def test_the_numbers_of_a_run():
+    """Each of them from the solution, by hand: the energy error is the largest one along the run, not that at its end."""
+    from dalembert.analysis.comparison import measures
+
+    sol = da.simulate(da.catalog.double_pendulum(), "rattle", t_end=2.0, step=0.01)
+    found = measures(sol)
+    error = np.abs(sol.energy - sol.energy[0])
+    assert found["energy_error"] == error.max() > 1.5 * error[-1]
+    assert found["energy_scale"] == max(np.abs(sol.energy).max(), sol.kinetic.max())
+    assert found["position"] == np.abs(sol.residual("position")).max()
+    assert found["velocity"] == np.abs(sol.residual("velocity")).max()
+    assert (found["steps"], found["step"], found["t_end"]) == (200, 0.01, 2.0)
+    driven = da.simulate(da.catalog.dc_motor(), "gauss-1", t_end=0.1, step=0.01, u=lambda t: [np.cos(30 * t), 0.1])
+    found = measures(driven)
+    assert found["power_balance"] == np.abs(np.cumsum(driven.power_balance)).max()
+    assert (found["supplied"], found["dissipated"]) == (driven.supplied.sum(), driven.dissipated.sum())
+    result = da.compare(da.catalog.double_pendulum(), ["rattle"], t_end=0.2, step=0.01, compile=False)
+    shortest = min(result.runs[0].stats["seconds"] / 20 * 1e6, np.inf)
+    assert 0 < result.rows[0]["us_per_step"] <= shortest

@@ -154,3 +154,41 @@ def test_the_array_agrees_with_the_pencil(name):
     found = da.diagnose(system)
     assert found.index == (2 if system.mn else 3)
     assert found.free_values == 2 * system.n - 2 * system.mh - system.mn
+def test_the_index_with_a_coordinate_without_mass():
+    """`0 = -k (y - x) - c y'`: the equation of a massless coordinate is of first order with a damper, algebraic without."""
+    springs = {"potential": lambda q: (q[1] - q[0]) ** 2 / 2 + q[0] ** 2 / 2}
+    start = {"q": [1.0, 0.5], "v": [0.0, 0.0]}
+    whole = da.diagnose(M(2, mass=[1.0, 1.0], **springs), **start)
+    assert (whole.index, whole.free_values) == (0, 4)
+    damped = da.diagnose(M(2, mass=[1.0, 0.0], dissipation=[0.0, 0.3], **springs), **start)
+    assert (damped.index, damped.free_values) == (1, 3)
+    bare = da.diagnose(M(2, mass=[1.0, 0.0], **springs), **start)
+    assert (bare.index, bare.free_values) == (2, 2)
+
+
+def test_conditions_are_those_of_the_matrices():
+    m1, m2 = 5.0, 0.02
+    found = da.diagnose(da.catalog.double_pendulum(m1=m1, m2=m2), q=[1, 0, 1, -1], v=np.zeros(4))
+    G = np.array([[2.0, 0, 0, 0], [0, 2, 0, -2]])
+    inverse = np.diag([1 / m1, 1 / m1, 1 / m2, 1 / m2])
+    assert found.conditioning["G M^-1 G^T"] == pytest.approx(np.linalg.cond(G @ inverse @ G.T), rel=1e-12)
+    assert found.conditioning["M"] == pytest.approx(m1 / m2, rel=1e-12)
+    whole = np.block([[np.linalg.inv(inverse), G.T], [G, np.zeros((2, 2))]])
+    assert found.conditioning["whole"] == pytest.approx(np.linalg.cond(whole), rel=1e-12)
+
+
+def test_what_is_recommended():
+    free, rod = {"q": [1.0, 0.0], "v": [0.0, 0.0]}, {"holonomic": lambda q: q @ q - 1}
+    cases = (
+        (M(2, mass=1.0), "rattle, gauss-3 for accuracy"),
+        (M(2, mass=1.0, dissipation=0.1), "gauss-2"),
+        (M(2, mass=1.0, force=lambda t: [t, 0]), "gauss-2"),
+        (M(2, mass=1.0, inputs=np.eye(2)), "gauss-2"),
+        (M(2, mass=1.0, **rod), "rattle, lobatto-pair-3 for accuracy"),
+        (M(2, mass=1.0, dissipation=0.1, **rod), "energy-momentum-ggl"),
+        (M(2, mass=1.0, nonholonomic=lambda q, v: v[0] + q[1] * v[1]), "spark-2, spark-3 for accuracy"),
+    )
+    for system, wanted in cases:
+        assert da.diagnose(system, **free).recommended == wanted
+    assert da.diagnose(da.catalog.dc_motor()).recommended == "discrete-gradient"
+    assert da.diagnose(da.catalog.simple_pendulum().to_dae("index2"), y=[1, 0, 0, 0]).recommended == "radau-iia-3"

@@ -24,6 +24,24 @@ def test_a_drift_is_one():
     assert "drifts" in str(found)
 
 
+def test_correlated_blocks_widen_the_error():
+    """An error of the slope by hand: block means, a line through them, and the factor of an autoregressive series."""
+    rng = np.random.default_rng(3)
+    t, values = np.arange(4000.0), np.zeros(4000)
+    for k in range(1, 4000):
+        values[k] = 0.995 * values[k - 1] + rng.normal()
+    tm, vm = t.reshape(40, 100).mean(axis=1), values.reshape(40, 100).mean(axis=1)
+    line = np.polynomial.Polynomial.fit(tm, vm, 1)
+    rest = vm - line(tm)
+    r = (rest[1:] * rest[:-1]).sum() / (rest**2).sum()
+    assert 0.2 < r < 0.95
+    plain = np.sqrt((rest**2).sum() / 38 / ((tm - tm.mean()) ** 2).sum())
+    found = trend(t, values)
+    assert found.error == pytest.approx(plain * np.sqrt((1 + r) / (1 - r)), rel=1e-10)
+    assert found.slope == pytest.approx(line.deriv()(0.0), rel=1e-10)
+    assert found.range == (values.min(), values.max())
+
+
 def test_reversibility_and_its_absence():
     system = da.catalog.simple_pendulum()
     assert reversibility(system, "rattle", t_end=3.0, step=0.01) < 1e-12

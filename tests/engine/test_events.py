@@ -20,7 +20,7 @@ def oscillator():
 def test_crossings_of_an_oscillator(oscillator, options):
     events = [Event(lambda q: q[0], direction=-1, name="down"), Event(lambda q: q[0], 1, name="up"), lambda v: v[0]]
     sol = da.simulate(oscillator, "gauss-5", q=[1.0], v=[0.0], t_end=20.0, step=0.1, events=events, **options)
-    tolerance = 1e-5 if "adaptive" in options else 1e-12
+    tolerance = 2e-7 if "adaptive" in options else 1e-12
     np.testing.assert_allclose(sol.events["down"].t, np.pi / 2 + 2 * np.pi * np.arange(3), atol=tolerance)
     np.testing.assert_allclose(sol.events["up"].t, 3 * np.pi / 2 + 2 * np.pi * np.arange(3), atol=tolerance)
     np.testing.assert_allclose(sol.events["event 3"].t, np.pi * np.arange(1, 7), atol=tolerance)
@@ -38,7 +38,7 @@ def test_the_run_is_the_same_with_and_without_events(method):
     options = {"t_end": 2.003, "step": 0.01, "save_every": 3}
     plain = da.simulate(system, method, **options)
     watched = da.simulate(system, method, **options, events=lambda q: q[1] + 0.5)
-    np.testing.assert_array_equal(plain.q, watched.q)
+    np.testing.assert_allclose(plain.q, watched.q, rtol=0, atol=1e-13)  # compiled or not: a last bit may differ
     np.testing.assert_array_equal(plain.t, watched.t)
     np.testing.assert_allclose(plain.lam, watched.lam, rtol=1e-12)
     np.testing.assert_allclose(plain.supplied, watched.supplied, atol=1e-15)

@@ -32,13 +32,43 @@ def test_projection_is_the_nearest_in_the_kinetic_metric():
     np.testing.assert_allclose(G.T @ mu, rest, atol=1e-13)
 
 
+def test_the_heavy_part_stays_where_it_is():
+    """Positions: `M (q - q*)` lies along the constraint; what is light moves, what is heavy hardly does."""
+    m = np.array([100.0, 100.0, 0.01, 0.01])
+    system = da.Mechanical(4, mass=m, holonomic=lambda q: (q[2] - q[0]) ** 2 + (q[3] - q[1]) ** 2 - 1)
+    q = np.array([1.0, 0.0, 1.8, 0.9])
+    start = da.consistent(system, q=q, v=np.zeros(4))
+    d = start.q[2:] - start.q[:2]
+    rest = m * (q - start.q)
+    np.testing.assert_allclose(rest[:2], -rest[2:], atol=1e-14)
+    assert abs(rest[2] * d[1] - rest[3] * d[0]) < 1e-15
+    assert np.abs(start.q[:2] - q[:2]).max() < 1e-4
+    # the nearest position in this metric moves along the rod: both ends by their share of the lengthening
+    far = np.array([0.8, 0.9]) / np.hypot(0.8, 0.9)
+    np.testing.assert_allclose(d, far, atol=1e-14)
+
+
+def test_multipliers_with_inputs():
+    """A hanging mass of 2 on a rod of length 1, pulled down by 3: `2 lam l = m g + u`."""
+    system = da.Mechanical(
+        2, mass=2.0, potential=lambda q: 2 * 9.81 * q[1], holonomic=lambda q: q @ q - 1, inputs=[[0.0], [-1.0]],
+    )  # fmt: skip
+    for u in (0.0, 3.0, -1.0):
+        start = da.consistent(system, q=[0.0, -1.0], v=[0.0, 0.0], u=[u])
+        # at rest: -m g - u = -G^T lam with G = 2 q = (0, -2)
+        assert start.lam[0] == pytest.approx(-(2 * 9.81 + u) / -2, rel=1e-14)
+        moving = da.consistent(system, q=[0.0, -1.0], v=[1.5, 0.0], u=[u])
+        assert moving.lam[0] == pytest.approx((2 * 9.81 + u + 2 * 1.5**2) / 2, rel=1e-14)
+
+
 @pytest.mark.parametrize("make", [driven_pendulum, polar_rod, da.catalog.four_particles_damped], ids=lambda f: f.__name__)
 def test_multipliers_solve_the_acceleration_level(make):
     """`lam` at the start agrees with the first multiplier of a run with a small step."""
     system = make()
     start = da.consistent(system)
-    sol = da.simulate(system, "rattle", **start, t_end=4e-4, step=1e-4)
-    np.testing.assert_allclose(sol.lam[0], start.lam, atol=2e-2 * (1 + np.abs(start.lam).max()))
+    ends = [da.simulate(system, "rattle", **start, t_end=4 * h, step=h).lam[0] for h in (1e-4, 5e-5)]
+    # that of the middle of a step: its distance from the start falls with the step, and its extrapolation meets it
+    np.testing.assert_allclose(2 * ends[1] - ends[0], start.lam, atol=2e-6 * (1 + np.abs(start.lam).max()))
     if system.kind == "mechanical":
         other = system.to_hamiltonian()
         again = da.consistent(other, q=start.q, p=start.p)

@@ -124,3 +124,58 @@ def test_an_event_before_the_failure_ends_the_run_without_it():
 def test_many_failures_choose_the_pivots_anew():
     engine = Frail(0.01 * np.arange(20))
     assert run(engine).stats["pivoted_steps"] == 8  # then the engine is a new one, which makes all steps
+
+
+class Picky(Weak):
+    """A careful way that accepts only some beginnings of Newton's iteration."""
+
+    def __init__(self, runner, accepts):
+        super().__init__(runner, [np.inf])
+        self.accepts, self.tried = accepts, 0
+
+    def run(self, memory, out, **options):
+        self.tried += 1
+        return super().run(memory, out, **options) if self.accepts(memory) else Outcome(0, 3, 0, 0.5)
+
+
+@pytest.mark.parametrize(
+    ("accepts", "tries"),
+    [
+        (lambda memory: True, 1),
+        (lambda memory: np.array_equal(memory.last, memory.before), 2),
+        (lambda memory: not memory.last.any() and not memory.before.any(), 3),
+    ],
+    ids=["the usual guess", "the last solution", "zero"],
+)
+def test_the_careful_way_begins_with_other_guesses_too(accepts, tries):
+    engine = Frail([1.0, 1.5])
+    picky = Picky(engine.pivoted(), accepts)
+    engine.careful = lambda: picky
+    good, rescued = run(Engine(PROGRAM)), run(engine)
+    assert rescued.error is None
+    assert picky.tried == 2 * tries
+    assert rescued.stats["pivoted_steps"] == 2
+    np.testing.assert_allclose(rescued.records.state, good.records.state, rtol=0, atol=1e-12)
+
+
+def test_an_event_in_a_step_that_only_the_careful_way_makes():
+    usual = watch()
+    run(Engine(PROGRAM), 1, usual)
+    t = usual.hits[0][0][0]
+    begin = 0.01 * int(t / 0.01)
+    for bad in ([begin], [begin, 0.5]):
+        look = watch()
+        assert run(Frail(bad), 1, look).error is None
+        assert look.hits[0][0][0] == pytest.approx(t, abs=1e-12)
+    look = watch()
+    failed = run(Frail([begin], [begin]), 1, look)
+    assert failed.error is not None
+
+
+def test_the_earliest_terminal_event_ends_the_run():
+    """Several in one stretch of steps, the later one named first."""
+    late, early = (Event(lambda t, end=end: t - end, terminal=True, name=str(end)) for end in (0.731, 0.412))
+    look = Watch(SYSTEM, PROGRAM.fields, [late, early, Event(lambda t: t - 0.6, name="between")], SYSTEM.pack())
+    ended = run(Engine(PROGRAM), 1, look)
+    assert ended.times()[-1] == pytest.approx(0.412, abs=1e-15)
+    assert [len(hits) for hits in look.hits] == [0, 1, 0]

@@ -103,3 +103,21 @@ def test_orders_on_constraints(order):
     found = measured(poor, (32, 64, 128))
     assert abs(found["v"] - 2) < 0.25
     assert poor.free_order == order
+
+
+def test_order_eight():
+    """Yoshida's fifteen steps in their right places: the sums of powers of the coefficients alone do not tell."""
+    system, t_end = angle_pendulum(), 2.0
+    truth = da.simulate(system, "gauss-8", t_end=t_end, step=0.01, compile=False).x[-1]
+    counts = np.array([80, 100, 120, 140])
+    method = da.compose("rattle", order=8)
+    errors = [np.abs(da.simulate(system, method, t_end=t_end, step=t_end / n).x[-1] - truth).max() for n in counts]
+    assert_order(errors, t_end / counts, 8, 1e-12)
+    assert method.order == (8, 8, 8)
+
+
+@pytest.mark.parametrize("order", [4, 6, 8])
+def test_all_order_conditions_of_the_sums(order):
+    g = np.array(gammas(2, order, "yoshida"))
+    for power in range(3, order, 2):
+        assert abs((g**power).sum()) < 1e-13, power

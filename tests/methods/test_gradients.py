@@ -37,8 +37,8 @@ point = st.tuples(*[st.floats(1.0, 2.0)] * 3)
 
 @pytest.mark.parametrize("gradient", GRADIENTS)
 @pytest.mark.parametrize("name", FUNCTIONS)
-@given(x=point, y=point, small=st.sampled_from([1.0, 1e-3, 1e-7, 1e-12, 0.0]))
-@settings(max_examples=15, deadline=None)
+@given(x=point, y=point, small=st.sampled_from([1.0, 0.3, 0.1, 0.03, 0.01, 1e-3, 1e-7, 1e-12, 0.0]))
+@settings(max_examples=20, deadline=None)
 def test_directionality_at_every_distance(name, gradient, x, y, small):
     f, D = BUILT[name, gradient]
     x, y = np.array(x), np.array(x) + small * (np.array(y) - np.array(x))

@@ -267,6 +267,13 @@ class Ports:
         )
 
 
+KINDS = {
+    "discrete-gradient": da.methods.DiscreteGradient,
+    "ddr": da.methods.DiracDissipative,
+    "gradient-pair": da.methods.GradientPair,
+}
+
+
 def discrete_gradient(s, x0, t, h, u, z2):
     """Kinon, Morandin, Schulze 2025, eqs. 20, 21: `z1 = T^-T D H`, `z2` at a place of the step."""
     places = {"midpoint": lambda x1: (x0 + x1) / 2, "right": lambda x1: x1}
@@ -284,25 +291,23 @@ def discrete_gradient(s, x0, t, h, u, z2):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("name", ["discrete-gradient", "ddr", "gradient-pair"])
+@pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("z2", ["midpoint", "right"])
 def test_discrete_gradients_of_ports(name, z2, seed):
     """State, costates and outputs; the three methods are one on semi-explicit systems (theorem 5, corollary 1)."""
     ports = Ports(seed)
     system = ports.system()
     x = da.consistent(system, u=[0.4]).x
-    kinds = {
-        "discrete-gradient": da.methods.DiscreteGradient,
-        "ddr": da.methods.DiracDissipative,
-        "gradient-pair": da.methods.GradientPair,
-    }
-    sol = da.simulate(system, kinds[name](z2=z2), x=x, t_end=STEPS * H, step=H, u=lambda t: [0.4 + np.sin(t)], compile=False)
+    sol = da.simulate(system, KINDS[name](z2=z2), x=x, t_end=STEPS * H, step=H, u=lambda t: [0.4 + np.sin(t)], compile=False)
     for k in range(STEPS):
         u = np.array([0.4 + np.sin((k + 0.5) * H)])
         x, z, y = discrete_gradient(ports, x, k * H, H, u, z2)
         np.testing.assert_allclose(sol.x[k + 1], x, atol=2e-12)
         np.testing.assert_allclose(sol.costates[k], z, atol=2e-11)
         np.testing.assert_allclose(sol.outputs[k], y, atol=2e-11)
+    for state, u, y in zip(sol.x, sol.u, sol.y, strict=True):  # at the stored times, those of the equations themselves
+        z = np.array([*np.linalg.solve(ports.T.T, ports.H_x(state)), ports.z2(state)])
+        np.testing.assert_allclose(y, (ports.B + ports.P).T @ z + ports.S @ u, atol=1e-13)
 
 
 # ---- five parts -----------------------------------------------------------------------------------------------------------------
@@ -346,7 +351,7 @@ def test_spark_with_parts(k, parts, seed):
         times = (n + c) * H
 
         def rates(x):
-            Y, Z = own.blocks(x, (k, 3), (k, 1))  # noqa: B023
+            Y, Z = own.blocks(x, (k, 3), (k, 1))
             return Y, [np.array([np.array(part(m)(Y[j], Z[j], times[j])) for j in range(k)]) for m in range(parts)]
 
         def F(x):

@@ -26,7 +26,7 @@ def test_energy_momentum_keeps_energy_and_positions(name, gradient):
     start = consistent_start(system, **values)
     sol = da.simulate(system, da.methods.EnergyMomentum(gradient=gradient), **start, t_end=20.0, step=0.01)
     scale = np.abs(sol.kinetic).max()
-    assert np.abs(sol.energy - sol.energy[0]).max() < 5e-12 * scale
+    assert np.abs(sol.energy - sol.energy[0]).max() < 5e-13 * scale
     assert np.abs(sol.power_balance).max() < 1e-13 * max(scale, np.abs(sol.potential).max())
     if system.m:
         assert np.abs(sol.residual("position")).max() < 5e-15 * max(1.0, np.abs(sol.q).max() ** 2)
@@ -67,15 +67,20 @@ def test_four_particles_for_a_long_time():
 
 
 def test_compensated_summation_pays_far_from_the_origin():
-    system = da.catalog.four_particles()
-    drift = {}
-    for compensated in (True, False):
+    """Root mean squares over several stiffnesses: a single drift is a matter of luck."""
+    system, drift = da.catalog.four_particles(), {True: [], False: []}
+    for compensated, found in drift.items():
         method = da.methods.EnergyMomentum(compensated=compensated)
-        sol = da.simulate(system, method, t_end=200.0, step=0.01, q=np.array(system.initial["q"]) + 1e4, v=system.initial["v"])
-        # stored positions are rounded: the mean of many energies leaves that out of the measure
-        drift[compensated] = abs(sol.energy[-2000:].mean() - sol.energy[0])
-    assert drift[True] < 0.25 * drift[False]
-    assert drift[True] < 1e-10
+        for K2 in (800.0, 900.0, 1000.0, 1100.0, 1200.0, 1300.0):
+            sol = da.simulate(
+                system, method, t_end=100.0, step=0.01, q=np.array(system.initial["q"]) + 1e4, v=system.initial["v"],
+                parameters={"K2": K2},
+            )  # fmt: skip
+            # stored positions are rounded: the mean of many energies leaves that out of the measure
+            found.append(sol.energy[-2000:].mean() - sol.energy[0])
+    small, large = (np.sqrt(np.mean(np.square(drift[kind]))) for kind in (True, False))
+    assert small < 0.25 * large
+    assert small < 1e-10
 
 
 def test_plain_gonzalez_keeps_energy_but_not_angular_momentum():
@@ -175,6 +180,5 @@ def test_hamiltonian_and_mechanical_forms_give_the_same_motion(method):
         start = da.consistent(system)
         a = da.simulate(system, method, q=start.q, v=start.v, t_end=1.0, step=0.01)
         b = da.simulate(system.to_hamiltonian(), method, q=start.q, p=start.p, t_end=1.0, step=0.01)
-        tolerance = 1e-11 if system.constant_mass or method != "energy-momentum" else 1e-3
-        np.testing.assert_allclose(a.q, b.q, atol=tolerance)
-        np.testing.assert_allclose(a.v, b.v, atol=100 * tolerance)
+        np.testing.assert_allclose(a.q, b.q, atol=2e-13)
+        np.testing.assert_allclose(a.v, b.v, atol=2e-12)

@@ -66,14 +66,14 @@ def test_rolling_disk_against_its_exact_solution(method):
 def test_knife_edge_and_ball_against_their_exact_solutions(method):
     knife = da.catalog.knife_edge()
     sol = da.simulate(knife, method, t_end=5.0, step=0.01)
-    high = method[-1].isdigit()
-    assert np.abs(sol.q - da.catalog.knife_edge_solution(sol.t)).max() < (1e-8 if high else 2e-3)
+    limits = {"spark-3": (5e-9, 5e-11), "murua-3": (2e-12, 1e-13), "srk-gauss-2": (2e-9, 5e-11)}.get(method, (1e-3, 1e-4))
+    assert np.abs(sol.q - da.catalog.knife_edge_solution(sol.t)).max() < limits[0]
     ball = da.catalog.ball_on_turntable()
     sol = da.simulate(ball, method, t_end=11.0, step=0.01)
-    assert np.abs(sol.q[:, :2] - da.catalog.ball_on_turntable_solution(sol.t)).max() < (1e-8 if high else 2e-4)
+    assert np.abs(sol.q[:, :2] - da.catalog.ball_on_turntable_solution(sol.t)).max() < limits[1]
     assert np.abs(sol.residual("velocity")).max() < 1e-13
     # the table does work on the ball: what the method counts as supplied is the change of energy
-    assert np.abs(sol.power_balance).max() < (1e-10 if high else 1e-5)
+    assert np.abs(sol.power_balance).max() < 2e-15
 
 
 @pytest.mark.parametrize("method", [*NONHOLONOMIC, "spark-3", "murua-3", "srk-gauss-2"])
@@ -177,7 +177,8 @@ def test_mixed_constraints_are_kept_at_all_levels(method):
     sol = da.simulate(system, method, **start, t_end=20.0, step=0.01)
     assert np.abs(sol.residual("position")).max() < 1e-13
     assert np.abs(sol.residual("velocity")).max() < 1e-12
-    assert np.abs(sol.energy - sol.energy[0]).max() < (2e-2 if method in ("spark-2", "cortes-martinez", "variational") else 1e-5)
+    limit = {"spark-3": 5e-8, "murua-ggl-3": 5e-12}.get(method, 2e-3)
+    assert np.abs(sol.energy - sol.energy[0]).max() < limit
 
 
 def test_mixed_constraints_agree_among_methods():
@@ -204,15 +205,21 @@ def test_hamiltonian_form_of_nonholonomic_systems(sleigh):
     np.testing.assert_allclose(a.p, b.p, atol=1e-12)
 
 
+# errors of the positions of a snakeboard after a second, and of its balance relative to the energy
+LIMITS = (
+    ("cortes-martinez", 1.5e-4, 3e-4), ("mclachlan-perlmutter", 3e-4, 3e-4), ("spark-3", 1e-9, 5e-9), ("murua-3", 2e-14, 2e-14),
+)  # fmt: skip
+
+
 def test_dissipation_forces_and_inputs():
     board = da.catalog.snakeboard()
-    u = lambda t: [0.3 * np.sin(2 * t), 0.01 * np.cos(2 * t)]  # noqa: E731
+    u = lambda t: [0.3 * np.sin(2 * t), 0.004 * np.cos(2 * t)]  # noqa: E731  # the wheels stay away from a right angle
     truth = da.simulate(board, "radau-iia-4", u=u, t_end=1.0, step=0.005)
-    for method, tolerance in (("cortes-martinez", 5e-4), ("mclachlan-perlmutter", 5e-4), ("spark-3", 1e-5), ("murua-3", 1e-9)):
+    for method, off, work in LIMITS:
         sol = da.simulate(board, method, u=u, t_end=1.0, step=0.01)
-        assert np.abs(sol.q[-1] - truth.q[-1]).max() < tolerance
-        assert np.abs(sol.residual("velocity")).max() < 1e-12
-        assert np.abs(np.cumsum(sol.power_balance)[-1]) < 1e-3 * np.abs(sol.energy).max()
+        assert np.abs(sol.q[-1] - truth.q[-1]).max() < off
+        assert np.abs(sol.residual("velocity")).max() < 1e-14
+        assert np.abs(np.cumsum(sol.power_balance)).max() < work * np.abs(sol.energy).max()
     damped = da.Mechanical(
         3, mass=lambda q: [[2.0, 0.0, 0.3 * q[1]], [0.0, 1.0, 0.0], [0.3 * q[1], 0.0, 1.5]], potential=lambda q: q @ q / 2,
         nonholonomic=lambda q, v: v[0] + q[1] * v[2], dissipation=lambda q: 0.1 * (1 + q[0] ** 2),

@@ -29,7 +29,7 @@ def test_feedback_against_one_system_by_hand():
     x = [1.0, 0.0, 1.0, 0.0]
     left, right = (da.simulate(s, "discrete-gradient", x=x, t_end=5.0, step=0.02, u=u) for s in (whole, hand))
     np.testing.assert_allclose(left.x, right.x, atol=1e-12)
-    np.testing.assert_allclose(left.energy, left.energy, atol=1e-13)
+    np.testing.assert_allclose(left.energy, right.energy, atol=1e-13)
     assert np.abs(left.power_balance).max() < 1e-14
     assert whole.coordinates == ("a_q", "a_p", "b_q", "b_p")
     assert whole.ports == ("a_force", "b_force")

@@ -77,3 +77,32 @@ def test_refused():
         DiracStructure([[1, 0], [0, 0]], [[0, 0], [0, 0]])
     with pytest.raises(da.ModelError, match="do not fit"):
         DiracStructure.of_skew(np.zeros((2, 2))).compose(DiracStructure.of_skew(np.zeros((2, 2))), 3)
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10_000))
+def test_composition_joins_opposite_flows_and_equal_efforts(seed):
+    """Elements of the joined structure, found from those of the parts: `f = J e` on both sides, `f_s' = -f_s`, `e_s' = e_s`."""
+    rng = np.random.default_rng(seed)
+    A, B = (m - m.T for m in (rng.normal(size=(4, 4)), rng.normal(size=(3, 3))))
+    joined = DiracStructure.of_skew(A).compose(DiracStructure.of_skew(B), 2)
+    # efforts (e_a, e_s) of the first and (e_s, e_b) of the second with A_s [e_a, e_s] + B_s [e_s, e_b] = 0
+    for _ in range(3):
+        outer = rng.normal(size=3)
+        shared = np.linalg.solve(A[2:, 2:] + B[:2, :2], -(A[2:, :2] @ outer[:2] + B[:2, 2:] @ outer[2:]))
+        left, right = A @ np.concatenate([outer[:2], shared]), B @ np.concatenate([shared, outer[2:]])
+        np.testing.assert_allclose(left[2:], -right[:2], atol=1e-9 * (1 + np.abs(shared).max()))
+        assert joined.contains(np.concatenate([left[:2], right[2:]]), outer)
+
+
+def test_the_skew_feedthrough_of_a_system():
+    """`y = B^T z - N u` with a skew `N`: the flows of the ports, entry by entry."""
+    J, B, N = np.array([[0.0, 1.0], [-1.0, 0.0]]), np.array([[1.0, 0.3], [0.2, 2.0]]), np.array([[0.0, 0.7], [-0.7, 0.0]])
+    system = da.PortHamiltonian(2, hamiltonian=lambda x: x[0] ** 2 / 2 + x[1] ** 2 / 2, J=J, B=B, N=N, initial={"x": [0.4, -0.8]})
+    x, u = np.array([0.4, -0.8]), np.array([1.0, 0.5])
+    D = system.dirac(x)
+    z, rate = x, J @ x + B @ u
+    assert D.contains(np.concatenate([-rate, -z, B.T @ z - N @ u]), np.concatenate([z, 0 * z, u]))
+    assert not D.contains(np.concatenate([-rate, -z, B.T @ z + N @ u]), np.concatenate([z, 0 * z, u]))
+    sol = da.simulate(system, "discrete-gradient", t_end=1.0, step=0.1, u=u)
+    np.testing.assert_allclose(sol.outputs, sol.costates @ B - u @ N.T, atol=1e-14)

@@ -115,3 +115,17 @@ def test_bad_input():
         dae.exact([1.0, 0.0], [1.0])
     with pytest.raises(da.InconsistentState, match="2 finite numbers"):
         dae.consistent([1.0])
+
+
+def test_ranks_do_not_depend_on_units():
+    """A small coefficient is a matter of units: the rows and columns of the pencil are scaled before ranks are taken."""
+    small = da.LinearDAE(np.diag([1e-12, 1.0, 0.0]), [[0, 1e-12, 0], [1, 0, 1], [1, 0, 0]])
+    plain = da.LinearDAE(np.diag([1.0, 1.0, 0.0]), [[0, 1, 0], [1, 0, 1], [1, 0, 0]])
+    assert small.is_regular
+    assert (small.index, small.degrees_of_freedom) == (plain.index, plain.degrees_of_freedom) == (3, 0)
+    rng = np.random.default_rng(1)
+    E, A, J = pencil(rng, 2, 3, 0.0)
+    rows, columns = 10.0 ** rng.uniform(-9, 9, len(E)), 10.0 ** rng.uniform(-9, 9, len(E))
+    dae = da.LinearDAE(rows[:, None] * E * columns, rows[:, None] * A * columns)
+    assert (dae.index, dae.degrees_of_freedom) == (2, 3)
+    np.testing.assert_allclose(np.sort_complex(dae.finite_eigenvalues()), np.sort_complex(np.linalg.eigvals(J)), rtol=1e-6)

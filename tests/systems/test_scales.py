@@ -75,3 +75,50 @@ def test_states_of_port_hamiltonian_systems_and_daes():
     z, y = sol.z[:, 0], sol.y[:, 0]
     assert np.abs((z + z**3 + y) / y).max() < 1e-15
     np.testing.assert_allclose(y[-1], 1e-9 * np.exp(-1.0), rtol=1e-7)
+
+
+Q, V, PULL, H = np.array([0.6, -0.8, 1.4, -1.4]), np.array([0.8, 0.6, -0.2, 0.5]), 6.66, 0.01
+G = np.array([[1.2, -1.6, 0, 0], [-1.6, 1.2, 1.6, -1.2]])
+# dG/dq has the entries 2, 2 for the first rod and 2 eight times for the second
+REACH = np.array([2.0 / np.sqrt(8), np.sqrt(8.0) / np.sqrt(32)])
+
+
+def rms(x):
+    return np.sqrt(np.mean(np.square(x)))
+
+
+LENGTH = rms(Q) + rms(REACH)
+
+
+def of_double_pendulum(make):
+    """An expression of the double pendulum at a state, for a step forwards and one backwards."""
+    s, h = da.catalog.double_pendulum(), ca.SX.sym("h")
+    one = scales.Motion(s, h, scales.groups((s.q, s.v), (s.v, s.force()), s.role("drift")))
+    f = ca.Function("f", [s.q, s.v, h, s.par], [ca.densify(make(s, one))])
+    return [np.array(f(Q, V, sign * H, s.pack())).ravel() for sign in (1, -1)]
+
+
+def test_lengths_are_those_of_positions_and_rods():
+    np.testing.assert_allclose(of_double_pendulum(lambda s, one: scales.reach(s, s.role("jacobian")))[0], REACH, rtol=1e-14)
+    np.testing.assert_allclose(of_double_pendulum(lambda s, one: one.length())[0], LENGTH, rtol=1e-14)
+
+
+def test_sizes_of_the_constraints():
+    """The terms of each residual, and what one step adds to them, over eight; whatever the sign of the step."""
+    position = (np.abs(G) @ np.abs(Q) + np.abs(G).sum(axis=1) * (H * rms(V) + H**2 * PULL + REACH)) / 8
+    velocity = (np.abs(G) @ np.abs(V) + np.abs(G).sum(axis=1) * (H * PULL + 1e-6 * LENGTH / H)) / 8
+    for level, size in (("position", position), ("velocity", velocity)):
+        for found in of_double_pendulum(lambda s, one, level=level: one.levels(s.v, ca.SX(PULL))[level]):
+            np.testing.assert_allclose(found, size, rtol=1e-14)
+
+
+def test_sizes_of_the_motion():
+    """Of the form, with the weights of the bobs as free acceleration."""
+    s, h = da.catalog.double_pendulum(), ca.SX.sym("h")
+    sizes = s.rate_form(h).sizes
+    f = ca.Function("f", [s.q, s.v, h, s.par], [sizes[name] for name in ("q", "v", "w")])
+    free = rms([0.0, s.parameters["g"], 0.0, s.parameters["g"]])
+    rate, speed = rms(V) / H + free + 1e-6 * LENGTH / H**2, rms(V) + H * free + 1e-6 * LENGTH / H
+    for sign in (1, -1):
+        found = [float(x) for x in f(Q, V, sign * H, s.pack())]
+        np.testing.assert_allclose(found, [H * rate, rate, speed], rtol=1e-14)
