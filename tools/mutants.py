@@ -19,6 +19,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -258,7 +259,8 @@ def pytest_collection_modifyitems(config, items):
 def pytest_sessionfinish(session):
     path = os.environ.get("MUTANTS_MAP")
     if path:
-        json.dump({"reached": reached, "seconds": seconds}, open(path, "w"))
+        with open(path, "w") as stream:
+            stream.write(json.dumps({"reached": reached, "seconds": seconds}))
 """
 
 
@@ -304,8 +306,10 @@ class Tree:
         out = self.top / ".output"
         with out.open("w") as stream:
             process = subprocess.Popen(
-                command, cwd=self.top, env={**self.environment, **environment}, stdout=stream, stderr=subprocess.STDOUT
-            )
+                command, cwd=self.top, env={**self.environment, **environment}, stdout=stream, stderr=subprocess.STDOUT,
+                # tests send Ctrl-C to themselves, also where this run is in the background and does not hear it
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            )  # fmt: skip
             try:
                 code = process.wait(timeout=limit)
             except subprocess.TimeoutExpired:
@@ -330,10 +334,15 @@ class Reach:
         if not path.exists():
             return cls({}, {})
         data = json.loads(path.read_text())
-        return cls(data["reached"], data["seconds"])
+        names = data.get("places")
+        reached = data["reached"]
+        return cls({k: [names[i] for i in v] for k, v in reached.items()} if names else reached, data["seconds"])
 
     def save(self, path: Path) -> None:
-        path.write_text(json.dumps({"reached": self.reached, "seconds": self.seconds}))
+        places = sorted({place for reached in self.reached.values() for place in reached})
+        number = {place: i for i, place in enumerate(places)}
+        reached = {name: [number[place] for place in v] for name, v in self.reached.items()}
+        path.write_text(json.dumps({"places": places, "reached": reached, "seconds": self.seconds}))
 
     def tests(self, m: Mutant) -> list[str]:
         """The tests of a mutant, the quickest first: of the innermost function that any test enters."""
@@ -378,9 +387,28 @@ class Results:
             temporary.replace(self.path)
 
 
+def plans(m: Mutant, reach: Reach) -> Iterator[tuple[list[str], list[str], float]]:
+    """Files, tests in them (all where none is named) and a time limit: those beside the source first, then all others."""
+    if m.line == 0:
+        yield m.tests, [], 900.0
+        return
+    names = reach.tests(m) or sorted(reach.seconds, key=lambda name: reach.seconds[name])
+    near = {f"test_{Path(m.file).stem}", "test_independent", "test_slopes"}
+    first = [name for name in names if Path(name.split("::")[0]).stem in near]
+    for part, budget in ((first, BUDGET / 3), ([name for name in names if name not in set(first)], BUDGET)):
+        total, chosen = 0.0, []
+        for name in part:
+            total += reach.seconds[name]
+            if total > budget and chosen:
+                break
+            chosen.append(name)
+        if chosen:
+            yield sorted({name.split("::")[0] for name in chosen}), chosen, 60.0 + PATIENCE * total
+
+
 def judge(tree: Tree, m: Mutant, reach: Reach) -> Mutant:
     """Run the tests of one mutant."""
-    path, begun = tree.top / m.file, time.perf_counter()
+    path, begun, code, output = tree.top / m.file, time.perf_counter(), 0, ""
     text = path.read_text(encoding="utf-8")
     changed = m.apply(text)
     if changed is None:
@@ -388,19 +416,12 @@ def judge(tree: Tree, m: Mutant, reach: Reach) -> Mutant:
         return m
     path.write_text(changed, encoding="utf-8")
     try:
-        if m.line == 0:
-            files, chosen, limit = m.tests, {}, 900.0
-        else:
-            names, total = [], 0.0
-            for name in reach.tests(m) or sorted(reach.seconds, key=lambda n: reach.seconds[n]):
-                total += reach.seconds[name]
-                if total > BUDGET:
-                    break
-                names.append(name)
+        for files, names, limit in plans(m, reach):
             (tree.top / ".chosen").write_text(json.dumps(names))
-            files, chosen = sorted({name.split("::")[0] for name in names}), {"MUTANTS_CHOSEN": str(tree.top / ".chosen")}
-            limit = 60.0 + PATIENCE * total
-        code, output = tree.pytest(["-x", *files], limit, **chosen)
+            chosen = {"MUTANTS_CHOSEN": str(tree.top / ".chosen")} if names else {}
+            code, output = tree.pytest(["-x", *files], limit, **chosen)
+            if code not in (0, 5):
+                break
     finally:
         path.write_text(text, encoding="utf-8")
     m.result = {0: "survived", -1: "slow", 5: "survived"}.get(code, "killed")

@@ -173,9 +173,9 @@ def test_an_event_in_a_step_that_only_the_careful_way_makes():
 
 
 def test_the_earliest_terminal_event_ends_the_run():
-    """Several in one stretch of steps, the later one named first."""
-    late, early = (Event(lambda t, end=end: t - end, terminal=True, name=str(end)) for end in (0.731, 0.412))
-    look = Watch(SYSTEM, PROGRAM.fields, [late, early, Event(lambda t: t - 0.6, name="between")], SYSTEM.pack())
+    """Several in one step, the later one named first."""
+    late, early = (Event(lambda t, end=end: t - end, terminal=True, name=str(end)) for end in (0.4127, 0.412))
+    look = Watch(SYSTEM, PROGRAM.fields, [late, early, Event(lambda t: t - 0.4123, name="between")], SYSTEM.pack())
     ended = run(Engine(PROGRAM), 1, look)
     assert ended.times()[-1] == pytest.approx(0.412, abs=1e-15)
     assert [len(hits) for hits in look.hits] == [0, 1, 0]

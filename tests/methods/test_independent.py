@@ -310,7 +310,7 @@ def test_discrete_gradients_of_ports(name, z2, seed):
         np.testing.assert_allclose(y, (ports.B + ports.P).T @ z + ports.S @ u, atol=1e-13)
 
 
-# ---- five parts -----------------------------------------------------------------------------------------------------------------
+# ---- five parts ----------------------------------------------------------------------------------------------------------
 
 LOBATTO = ("lobatto-iiia", "lobatto-iiib", "lobatto-iiic", "lobatto-iiic*", "lobatto-iiid")
 
