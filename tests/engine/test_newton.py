@@ -46,7 +46,7 @@ def test_stagnation_far_from_round_off_is_failure():
 
 def test_stagnation_is_round_off_below_the_floor_only():
     assert play(Rule(), [1e-3, 2e-6, 9e-8, 8e-8], residual=1e-15) == (4, 0, 1)
-    for size in (1.1e-7, 1e-5, 1e-4):
+    for size in (1.2e-7, 1e-5, 1e-4):
         sizes = [20 * size, size, 0.9 * size, 0.9 * size, 0.9 * size]
         assert play(Rule(max_iterations=5), sizes, residual=1e-15)[::2] == (-5, 0)
 
