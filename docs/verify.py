@@ -266,6 +266,8 @@ residual of the power balance. Reversal: distance to the start after one second 
 where it does not apply; `shake` is reversible in its positions only, and `itoh-abe` is not symmetric).
 
 {table(["system", "method", "energy or balance", "position g", "velocity G v", "angular momentum", "reversal"], kept_rows)}
+
+{(HERE.parent / "tools" / "mutants.md").read_text(encoding="utf-8").strip()}
 """
     (HERE / "verification.md").write_text(text)
     print(text)

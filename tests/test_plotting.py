@@ -14,7 +14,7 @@ from dalembert import plotting
 
 @pytest.fixture(scope="module")
 def sol():
-    return da.simulate(da.catalog.double_pendulum(), "rattle", t_end=1.0, step=0.01)
+    return da.simulate(da.catalog.double_pendulum(), "rattle", q=[0, -1, 0, -2], v=[1, 0, 2, 0], t_end=1.0, step=0.01)
 
 
 @pytest.fixture(autouse=True)

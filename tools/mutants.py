@@ -252,7 +252,8 @@ def pytest_runtest_protocol(item):
 def pytest_collection_modifyitems(config, items):
     chosen = os.environ.get("MUTANTS_CHOSEN")
     if chosen:
-        place = {name: k for k, name in enumerate(json.load(open(chosen)))}
+        with open(chosen) as stream:
+            place = {name: k for k, name in enumerate(json.loads(stream.read()))}
         items[:] = sorted((i for i in items if i.nodeid in place), key=lambda i: place[i.nodeid])
 
 

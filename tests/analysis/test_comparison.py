@@ -95,10 +95,11 @@ def test_the_numbers_of_a_run():
     """Each of them from the solution, by hand: the energy error is the largest one along the run, not that at its end."""
     from dalembert.analysis.comparison import measures
 
-    sol = da.simulate(da.catalog.double_pendulum(), "rattle", t_end=2.0, step=0.01)
+    start = {"q": [0, -1, 0, -2], "v": [1, 0, 2, 0]}  # its energy is not zero
+    sol = da.simulate(da.catalog.double_pendulum(), "rattle", **start, t_end=2.0, step=0.01)
     found = measures(sol)
     error = np.abs(sol.energy - sol.energy[0])
-    assert found["energy_error"] == error.max() > 1.5 * error[-1]
+    assert found["energy_error"] == error.max() > 1.1 * error[-1]
     assert found["energy_scale"] == max(np.abs(sol.energy).max(), sol.kinetic.max())
     assert found["position"] == np.abs(sol.residual("position")).max()
     assert found["velocity"] == np.abs(sol.residual("velocity")).max()
