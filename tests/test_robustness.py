@@ -269,3 +269,25 @@ def test_symbols_can_be_compared_joined_and_clipped():
 
 def test_dense_output_takes_arrays_of_any_shape():
     assert SOL.at([[0, 0.5], [0.2, 1.0]]).q.shape == (2, 2, 1)
+
+
+OTHERS = {
+    "system": (M(1, mass=1, potential=lambda q: q[0] ** 4), {}),
+    "parameters": (None, {"parameters": {"k": 2.0}}),
+    "start": (None, {"q": [1.5]}),
+    "velocity": (None, {"v": [0.5]}),
+    "method": (None, {"method": "midpoint"}),
+    "beginning": (None, {"t0": 0.1}),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_a_checkpoint_belongs_to_one_run(what, tmp_path):
+    """A finished run is read again by the same call, and by no other."""
+    own = da.catalog.harmonic_oscillator()
+    other, changed = OTHERS[what]
+    call = {"method": "rattle", "q": [1.0], "v": [0.0], "t_end": 1.0, "step": 0.1, "checkpoint": tmp_path / "run.nc"}
+    first = da.simulate(own, **call)
+    np.testing.assert_array_equal(da.simulate(own, **call).q, first.q)
+    with pytest.raises(da.MethodError, match="belongs to another run"):
+        da.simulate(other or own, **{**call, **changed})
