@@ -93,9 +93,14 @@ class _Finder(ast.NodeVisitor):
         self.file, self.text, self.lines, self.found = file, text, text.splitlines(keepends=True), list[Mutant]()
 
     def add(self, node: ast.expr | ast.stmt, after: str, note: str) -> None:
-        before = ast.get_source_segment(self.text, node)
-        # columns count bytes: leave out the few lines where these are not characters
-        if before and before != after and self.lines[node.lineno - 1].isascii() and before.isascii():
+        lines = self.lines[node.lineno - 1 : node.end_lineno]
+        if not all(
+            line.isascii() for line in lines
+        ):  # columns count bytes: leave out the few lines where these are not characters
+            return
+        lines[-1] = lines[-1][: node.end_col_offset]
+        before = "".join([lines[0][node.col_offset :], *lines[1:]])
+        if before != after:
             self.found.append(Mutant(self.file, node.lineno, node.col_offset, before, after, note))
 
     def part(self, node: ast.expr) -> str:
@@ -176,21 +181,21 @@ class _Finder(ast.NodeVisitor):
 
 
 def mutants_of(file: str) -> list[Mutant]:
-    """All mutants of a file that still compile, each once."""
+    """All mutants of a file, each once."""
     text = (ROOT / file).read_text(encoding="utf-8")
     finder = _Finder(file, text)
     finder.visit(ast.parse(text))
-    good: dict[str, Mutant] = {}
-    for m in finder.found:
-        changed = m.apply(text)
-        if changed is None or changed == text:
-            continue
-        try:
-            compile(changed, file, "exec")
-        except (SyntaxError, ValueError):
-            continue
-        good[m.key] = m
-    return list(good.values())
+    return list({m.key: m for m in finder.found}.values())
+
+
+def compiles(m: Mutant) -> bool:
+    """Whether a file is still Python after the change, and another one."""
+    text = (ROOT / m.file).read_text(encoding="utf-8")
+    changed = m.apply(text)
+    try:
+        return changed is not None and compile(changed, m.file, "exec") != compile(text, m.file, "exec")
+    except (SyntaxError, ValueError):
+        return False
 
 
 def draw(packages: tuple[str, ...], count: int, seed: int) -> list[Mutant]:
@@ -202,7 +207,9 @@ def draw(packages: tuple[str, ...], count: int, seed: int) -> list[Mutant]:
     rng.shuffle(found)
     out: list[Mutant] = []
     for m in found:
-        if (m.file, m.line) not in lines and len(out) < count:
+        if len(out) == count:
+            break
+        if (m.file, m.line) not in lines and compiles(m):
             lines.add((m.file, m.line))
             out.append(m)
     return out
