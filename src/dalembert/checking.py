@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import operator
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import fields
+from typing import ParamSpec, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dalembert.errors import DalembertError, MethodError, suggest
+from dalembert.errors import DalembertError, MethodError, suggest, suggesting
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Array = NDArray[np.float64]
 Errors = type[DalembertError]
 MOST = 10**6  # coordinates, inputs or algebraic variables: what a system of expressions can hold
@@ -97,11 +102,40 @@ def text(what: str, value: object, error: Errors = MethodError) -> str:
     return value
 
 
+def declared(error: Errors) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Check the arguments of a function by the types that it declares for them, and refuse unknown keywords."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        signature, strict = inspect.signature(function), suggesting(function)
+
+        @functools.wraps(function)
+        def inner(*arguments: P.args, **keywords: P.kwargs) -> R:
+            if keywords.keys() <= signature.parameters.keys():  # unknown ones get their error below
+                for name, value in signature.bind_partial(*arguments, **keywords).arguments.items():
+                    _check(name, value, str(signature.parameters[name].annotation), error)
+            return strict(*arguments, **keywords)
+
+        return inner
+
+    return decorate
+
+
 def options(owner: object, error: Errors = MethodError) -> None:
-    """The fields of a dataclass by the types that they are declared with: numbers, whole numbers, texts, truth values."""
-    checks = {"float": number, "int": whole, "bool": flag, "str": text}
+    """Check the fields of a dataclass by the types that it declares for them."""
     for field in fields(owner):  # type: ignore[arg-type]
-        declared, _, rest = str(field.type).partition(" | ")
-        value = getattr(owner, field.name)
-        if declared in checks and rest in ("", "None") and not (rest and value is None):
-            checks[declared](field.name, value, error)  # type: ignore[operator]
+        _check(field.name, getattr(owner, field.name), str(field.type), error)
+
+
+def _check(name: str, value: object, declaration: str, error: Errors) -> None:
+    """A value that is declared as one number, whole number, truth value or text; None where that is declared too."""
+    kind, _, rest = declaration.partition(" | ")
+    if rest not in ("", "None") or (rest and value is None):
+        return
+    if kind == "float":
+        number(name, value, error)
+    elif kind == "int":
+        whole(name, value, error, most=MOST)
+    elif kind == "bool":
+        flag(name, value, error)
+    elif kind == "str":
+        text(name, value, error)

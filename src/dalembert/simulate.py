@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.checkpoint import Checkpoint
-from dalembert.engine import control, driver, kinds
+from dalembert.engine import control, driver, verdict
 from dalembert.engine import events as watching
 from dalembert.engine.case import Case, check_call, make_grid, make_rule
 from dalembert.engine.machine import Memory
@@ -120,7 +120,7 @@ def simulate(
         watch=watch, explain=explain,
     )  # fmt: skip
     run.stats["setup_seconds"] = setup
-    _check_character(case, run, state)
+    verdict.check(case, run, state, layout)
     if keeper is not None:
         keeper.write(run, memory, end=True)
     solution = Solution.of_run(case, run, state, layout)
@@ -146,13 +146,3 @@ def _ways(case: Case, grid: driver.Grid, controller: control.Control | None, che
             "use projection or coordinate-partition, or a method of the engine such as rattle"
         )
     return out
-
-
-def _check_character(case: Case, run: driver.Run, state: driver.Array) -> None:
-    """End a run where the equations have changed their character on the way."""
-    if not run.rows:
-        return
-    states = np.vstack([state, run.records.state[: run.rows]])[:, : case.system.n]
-    found = kinds.fault(case.system, states, np.concatenate([[run.grid.t0], run.times()]), case.par)
-    if found is not None:
-        run.fail(found[1], max(0, found[0] - 1))

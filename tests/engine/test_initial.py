@@ -125,7 +125,7 @@ def test_values_of_another_kind_of_system_are_refused():
 
 @pytest.mark.parametrize("lam", ["x", [1.0, 2.0, 3.0], [float("nan")]])
 def test_multipliers_are_checked_for_every_method(lam):
-    with pytest.raises(da.InconsistentState, match="lam (must be 1|is not finite)"):
+    with pytest.raises(da.InconsistentState, match=r"lam (must be 1|is not finite)"):
         da.simulate(da.catalog.simple_pendulum(), "rattle", lam=lam, t_end=0.1, step=0.01)
 
 

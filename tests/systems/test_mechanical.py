@@ -123,7 +123,7 @@ BASE = dict(mass=1.0, parameters={"k": 1.0})
         (dict(mass=1.0, inputs=np.ones((3, 1))), "inputs must return a matrix with 2 rows"),
         (dict(mass=1.0, parameters={"q": 1.0}), "a name|meaning of its own"),
         (dict(mass=1.0, parameters={"k": "stiff"}), "must be a number"),
-        (dict(mass=1.0, parameters={"k": np.inf}), "not finite"),
+        (dict(mass=1.0, parameters={"k": np.inf}), "must be finite"),
         (dict(mass=1.0, invariants=lambda q: q[0] ** 3), "invariant 1 is not quadratic"),
         (dict(mass=1.0, dimension=3), "cannot be particles in 3"),
     ],

@@ -31,7 +31,8 @@ from dalembert.catalog.ports import (
     three_carts,
     windy_pendulum,
 )
-from dalembert.errors import ModelError, suggest, suggesting
+from dalembert.checking import declared
+from dalembert.errors import ModelError, suggest
 from dalembert.systems import System
 from dalembert.tables import Table
 
@@ -108,7 +109,7 @@ class SystemInfo:
     make: Callable[..., System]
 
 
-@suggesting
+@declared(ModelError)
 def list_systems() -> Table[SystemInfo]:
     """All systems of the catalog."""
     rows = []

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dalembert.catalog.symbols import Array, Expression, Symbols
-from dalembert.errors import ModelError, suggesting
+from dalembert.checking import declared
+from dalembert.errors import ModelError
 from dalembert.systems import Picture, PortHamiltonian
 
 LENGTHS = {"R": 5, "L": 5, "C": 5, "V": 4, "I": 4, "gyrator": 7, "transformer": 7}  # entries of a component
@@ -96,7 +97,7 @@ class _Network:
         return R
 
 
-@suggesting
+@declared(ModelError)
 def circuit(parts: Sequence[Part], ground: str = "ground", name: str = "circuit") -> PortHamiltonian:
     """An electrical network from its components, as a port-Hamiltonian system of modified nodal analysis.
 
@@ -121,7 +122,7 @@ def circuit(parts: Sequence[Part], ground: str = "ground", name: str = "circuit"
     )  # fmt: skip
 
 
-@suggesting
+@declared(ModelError)
 def rlc_ladder(sections: int = 3, R: float = 1.0, L: float = 0.5, C: float = 0.2) -> PortHamiltonian:
     """A ladder of inductors, capacitors and resistors, fed by a voltage source, as a network of its components."""
     parts: list[Part] = [("V", "source", "n0", "ground")]

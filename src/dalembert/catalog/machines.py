@@ -6,7 +6,8 @@ import casadi as ca
 import numpy as np
 
 from dalembert.catalog.symbols import Expression, Matrix, Symbols, Vector
-from dalembert.errors import suggesting
+from dalembert.checking import declared
+from dalembert.errors import ModelError
 from dalembert.systems import Picture, PortHamiltonian
 from dalembert.systems.tracing import symbols, to_sx
 
@@ -68,7 +69,7 @@ def _currents(x: Symbols) -> Vector:
     return [*(current[k] for k in range(6)), x[6], x[7]]
 
 
-@suggesting
+@declared(ModelError)
 def synchronous_machine(currents: bool = True) -> PortHamiltonian:
     """A synchronous machine with three stator and three rotor windings, in currents or fluxes (Kinon et al. 2025, example 4).
 
@@ -94,7 +95,7 @@ def synchronous_machine(currents: bool = True) -> PortHamiltonian:
     return machine.transformed(_currents, coordinates=names, initial=[*flux, *start[6:]])
 
 
-@suggesting
+@declared(ModelError)
 def dc_motor(L: float = 0.01, R: float = 0.5, J: float = 0.002, b: float = 0.001, k: float = 0.05) -> PortHamiltonian:
     """A direct-current motor: flux and angular momentum, coupled by a gyrator; ports are voltage and load torque."""
     return PortHamiltonian(

@@ -6,11 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.catalog.symbols import Array, Expression, Matrix, Symbols, Vector
-from dalembert.errors import suggesting
+from dalembert.checking import declared
+from dalembert.errors import ModelError
 from dalembert.systems import SI, Mechanical, Picture
 
 
-@suggesting
+@declared(ModelError)
 def rolling_disk(m: float = 1.0, J: float = 1.0, I: float = 1.0, R: float = 0.25) -> Mechanical:
     """A vertical disk that rolls on a plane without slipping (Hilden 2009, sec. 1.3.5); `rolling_disk_solution` is exact."""
 
@@ -36,7 +37,7 @@ def rolling_disk(m: float = 1.0, J: float = 1.0, I: float = 1.0, R: float = 0.25
     )
 
 
-@suggesting
+@declared(ModelError)
 def rolling_disk_solution(
     t: ArrayLike,
     q: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
@@ -59,7 +60,7 @@ def rolling_disk_solution(
     )
 
 
-@suggesting
+@declared(ModelError)
 def chaplygin_sleigh(m: float = 1.0, a: float = 1.0, I: float = 1.0, g: float = 0.1) -> Mechanical:
     """A sleigh on a knife edge, its centre of mass `a` ahead of it, on an incline along y (Hilden 2009, sec. 4.2)."""
 
@@ -89,7 +90,7 @@ def chaplygin_sleigh(m: float = 1.0, a: float = 1.0, I: float = 1.0, g: float = 
     )
 
 
-@suggesting
+@declared(ModelError)
 def contact_oscillator(eps: float = 0.0) -> Mechanical:
     """An oscillator with `x' + y z' = 0`, perturbed by `eps x^2 z^2 / 2` (McLachlan, Perlmutter 2006; Hilden 2009, sec. 4.3)."""
     return Mechanical(
@@ -104,7 +105,7 @@ def contact_oscillator(eps: float = 0.0) -> Mechanical:
     )
 
 
-@suggesting
+@declared(ModelError)
 def contact_start(z0: ArrayLike, b: float = 1.0, energy: float = 1.5, vz: float = 0.0, eps: float = 0.0) -> tuple[Array, Array]:
     """Consistent values with `y = b`, `y' = 0`, given `z` and energy (Hilden 2009, eqs. 4.8, 4.13, there for b = 1)."""
     z0 = np.asarray(z0, dtype=float)
@@ -113,7 +114,7 @@ def contact_start(z0: ArrayLike, b: float = 1.0, energy: float = 1.5, vz: float 
     return np.stack([x0, b * one, z0], axis=-1), np.stack([-b * vz * one, 0 * one, vz * one], axis=-1)
 
 
-@suggesting
+@declared(ModelError)
 def nonholonomic_particle() -> Mechanical:
     """A particle in space with `z' = y x'` in the potential `x^2 + y^2` (Cortes, Martinez 2001)."""
     return Mechanical(
@@ -128,7 +129,7 @@ def nonholonomic_particle() -> Mechanical:
     )
 
 
-@suggesting
+@declared(ModelError)
 def perlmutter_particles(n: int = 2) -> Mechanical:
     """Oscillators `(x, y_1..n, z_1..n)` with `x' + y . z' = 0` and a cubic coupling (after McLachlan, Perlmutter 2006)."""
 
@@ -147,7 +148,7 @@ def perlmutter_particles(n: int = 2) -> Mechanical:
     )
 
 
-@suggesting
+@declared(ModelError)
 def knife_edge(m: float = 1.0, J: float = 1.0, g: float = 9.81, slope: float = 0.2) -> Mechanical:
     """A skate on an incline that falls along x. It moves sideways along a cycloid; `knife_edge_solution` is exact."""
     return Mechanical(
@@ -171,7 +172,7 @@ def knife_edge(m: float = 1.0, J: float = 1.0, g: float = 9.81, slope: float = 0
     )
 
 
-@suggesting
+@declared(ModelError)
 def knife_edge_solution(t: ArrayLike, omega: float = 1.0, g: float = 9.81, slope: float = 0.2) -> Array:
     """The cycloid that a knife edge draws, started at the origin at rest but turning with `omega` (Bloch 2003, sec. 1.6)."""
     t = np.asarray(t, dtype=float)
@@ -179,7 +180,7 @@ def knife_edge_solution(t: ArrayLike, omega: float = 1.0, g: float = 9.81, slope
     return np.stack([c * np.sin(omega * t) ** 2, c * (omega * t - np.sin(2 * omega * t) / 2), omega * t], axis=-1)
 
 
-@suggesting
+@declared(ModelError)
 def ball_on_turntable(m: float = 1.0, r: float = 0.1, Omega: float = 2.0) -> Mechanical:
     """A homogeneous ball that rolls on a turning table, an affine constraint; its centre goes round a circle.
 
@@ -197,7 +198,7 @@ def ball_on_turntable(m: float = 1.0, r: float = 0.1, Omega: float = 2.0) -> Mec
     )
 
 
-@suggesting
+@declared(ModelError)
 def ball_on_turntable_solution(
     t: ArrayLike, q: tuple[float, float] = (0.5, 0.0), v: tuple[float, float] = (0.0, 0.3), Omega: float = 2.0
 ) -> Array:
@@ -207,7 +208,7 @@ def ball_on_turntable_solution(
     return np.stack([q[0] + s * v[0] - c * v[1], q[1] + c * v[0] + s * v[1]], axis=-1)
 
 
-@suggesting
+@declared(ModelError)
 def snakeboard(m: float = 6.0, J: float = 0.016, J0: float = 0.16, J1: float = 0.0013, r: float = 0.2) -> Mechanical:
     """A snakeboard: rotor angle psi, wheels turned by +phi and -phi, torques on both as inputs (Ostrowski 1995)."""
 
@@ -249,7 +250,7 @@ def snakeboard(m: float = 6.0, J: float = 0.016, J0: float = 0.16, J1: float = 0
     )
 
 
-@suggesting
+@declared(ModelError)
 def cart_with_pendulum(m: float = 1.0, J: float = 0.1, bob: float = 0.4, l: float = 0.8, g: float = 9.81) -> Mechanical:
     """A two-wheeled cart that cannot slip sideways, with a spherical pendulum below it: both kinds of constraints at once."""
     return Mechanical(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.catalog.symbols import Expression, Symbols
-from dalembert.errors import suggesting
+from dalembert.checking import declared
+from dalembert.errors import ModelError
 from dalembert.systems import Mechanical, Picture
 
 _START = [0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 1.0, 1.0, 0.0]
@@ -24,7 +25,7 @@ def _picture() -> Picture:
     return Picture(lambda q: q.reshape(4, 3), links=((0, 1), (2, 3), (0, 2), (1, 3)), masses=(0, 1, 2, 3), trails=(0, 1, 2, 3))
 
 
-@suggesting
+@declared(ModelError)
 def four_particles(K1: float = 100.0, K2: float = 1000.0) -> Mechanical:
     """Four particles, two rods, two springs (Gonzalez 1999, sec. 4): energy and both momenta are kept.
 
@@ -43,7 +44,7 @@ def four_particles(K1: float = 100.0, K2: float = 1000.0) -> Mechanical:
     )
 
 
-@suggesting
+@declared(ModelError)
 def four_particles_damped(k13: float = 50.0, k24: float = 500.0, eta0: float = 1.0, alpha: float = 0.5) -> Mechanical:
     """Four particles with a viscous damper between 2 and 3 (Kinon, Morandin, Schulze 2025, sec. 6.3).
 

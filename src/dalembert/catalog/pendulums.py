@@ -5,11 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.catalog.symbols import Symbols
-from dalembert.errors import ModelError, suggesting
+from dalembert.checking import declared
+from dalembert.errors import ModelError
 from dalembert.systems import SI, Mechanical, Picture
 
 
-@suggesting
+@declared(ModelError)
 def harmonic_oscillator(m: float = 1.0, k: float = 1.0) -> Mechanical:
     """A mass on a spring, `m x'' = -k x`."""
     return Mechanical(
@@ -24,7 +25,7 @@ def harmonic_oscillator(m: float = 1.0, k: float = 1.0) -> Mechanical:
     )
 
 
-@suggesting
+@declared(ModelError)
 def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechanical:
     """A mass on a rod in the plane, in Cartesian coordinates; starts horizontal, at rest (Symank 2025, sec. 7.3)."""
     return Mechanical(
@@ -40,7 +41,7 @@ def simple_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechanic
     )
 
 
-@suggesting
+@declared(ModelError)
 def double_pendulum(m1: float = 3.0, m2: float = 1.0, l1: float = 1.0, l2: float = 1.0, g: float = 9.81) -> Mechanical:
     """Two masses on two rods in the plane; starts stretched on the positive x-axis, at rest (Symank 2025, sec. 7.3.1)."""
     return Mechanical(
@@ -59,7 +60,7 @@ def double_pendulum(m1: float = 3.0, m2: float = 1.0, l1: float = 1.0, l2: float
     )
 
 
-@suggesting
+@declared(ModelError)
 def chain(n: int = 5, m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechanical:
     """A chain of n equal masses on n equal rods in the plane; starts stretched horizontally, at rest."""
     if n < 1:
@@ -93,7 +94,7 @@ def chain(n: int = 5, m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechan
     )
 
 
-@suggesting
+@declared(ModelError)
 def spherical_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechanical:
     """A mass on a rod in space; starts horizontal with a push sideways."""
     return Mechanical(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.catalog.symbols import Array, Expression, Matrix, Symbols, Vector
-from dalembert.errors import ModelError, suggesting
+from dalembert.checking import declared
+from dalembert.errors import ModelError
 from dalembert.systems import SI, Couple, Feedback, Mechanical, Picture, PortHamiltonian, connect
 from dalembert.systems.connect import Rule
 
 
-@suggesting
+@declared(ModelError)
 def linear_port_example() -> PortHamiltonian:
     """`x1' = x2`, `0 = -x1 - x2`, `H = x1^2 / 2`: the running example of Kinon, Morandin, Schulze 2025 (example 1)."""
     return PortHamiltonian(
@@ -24,7 +25,7 @@ def linear_port_example() -> PortHamiltonian:
     )
 
 
-@suggesting
+@declared(ModelError)
 def singular_mass_springs(m1: float = 1.0, m2: float = 2.0, k1: float = 3.0, k2: float = 5.0) -> PortHamiltonian:
     """Two masses, two springs, three redundant coordinates, hence a singular mass matrix (Kinon et al. 2025, example 7).
 
@@ -60,7 +61,7 @@ def singular_mass_springs(m1: float = 1.0, m2: float = 2.0, k1: float = 3.0, k2:
     )  # fmt: skip
 
 
-@suggesting
+@declared(ModelError)
 def mass_spring_damper(n: int = 5, m: float = 1.0, k: float = 10.0, d: float = 0.3) -> PortHamiltonian:
     """A chain of n masses with stiffening springs and dampers, pushed at its end, the other end fixed."""
     if n < 1:
@@ -87,7 +88,7 @@ def mass_spring_damper(n: int = 5, m: float = 1.0, k: float = 10.0, d: float = 0
     )  # fmt: skip
 
 
-@suggesting
+@declared(ModelError)
 def windy_pendulum(m: float = 1.0, l: float = 1.0, viscosity: float = 0.1, g: float = 9.81) -> PortHamiltonian:
     """A pendulum in a viscous medium; the port is the force of the wind on its mass (Symank 2025, sec. 4.4.2)."""
     pendulum = Mechanical(
@@ -98,7 +99,7 @@ def windy_pendulum(m: float = 1.0, l: float = 1.0, viscosity: float = 0.1, g: fl
     return pendulum.to_port_hamiltonian()  # type: ignore[no-any-return]
 
 
-@suggesting
+@declared(ModelError)
 def three_carts(k: float = 4.0) -> PortHamiltonian:
     """Three carts on springs of their own, the first two on one rod, the third driven by the second through a gyrator."""
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+from casadi import SX
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.checking import number, reals, shown, whole
@@ -19,9 +20,10 @@ from dalembert.engine.newton import EPS, Rule
 from dalembert.engine.program import Program
 from dalembert.engine.run import Grid, Layout
 from dalembert.engine.runners import Engine, Settle
-from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, InconsistentState, MethodError
+from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, InconsistentState, MethodError, ModelError
 from dalembert.locks import Lock
 from dalembert.methods.base import Method, find
+from dalembert.methods.step import Step
 from dalembert.systems.base import System
 
 Array = NDArray[np.float64]
@@ -125,8 +127,18 @@ def prepare(system: System, method: Method) -> Engine:
 
 
 def _build(system: System, method: Method) -> Engine:
-    program = Program(replace(method.step(system), kept=method.kept(system)))
+    program = Program(_guarded(system, replace(method.step(system), kept=method.kept(system))))
     return Engine(program, _settling(system, program))
+
+
+def _guarded(system: System, step: Step) -> Step:
+    """A step that fails where the energy at its end is not finite."""
+    if not system.has_energy:
+        return step
+    at = {name: step.next[name] for name in system.state}
+    f = system.function("energy")
+    values = [at.get(name, SX.zeros(f.size1_in(name))) for name in system.variables]
+    return replace(step, finite=f(*values, step.t + step.h, SX.zeros(system.nu), step.par))
 
 
 def _settling(system: System, layout: Layout) -> Settle | None:
@@ -157,6 +169,8 @@ def start(
         elif kind == "lam" and system.m:
             first = inputs(np.array([t]))[0]
             state[part] = kinds.multipliers(system, values, par, t, first) if lam is None else lam
+            if not np.isfinite(state[part]).all():
+                raise ModelError(f"the multipliers are not finite at t = {t:g}; check masses, constraints and forces there")
     return state
 
 

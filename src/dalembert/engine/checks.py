@@ -32,6 +32,8 @@ def check_functions(system: System, at: Mapping[str, Array], par: Array, t: floa
             raise ModelError(
                 f"{role} is {numbers[bad]}{entry} at t = {t:g}; check the function and its parameters at these values"
             )
+    if system.has_energy and not np.isfinite(energy := float(system.value("energy", par, **at, t=t, u=u))):
+        raise ModelError(f"the energy is {energy} at t = {t:g}; check masses, velocities and parameters: they are too large")
     if "energy_slope" in system._functions or system.has_energy:
         slope = np.array(ca.densify(system.value("energy_slope", par, **at, t=t, u=u))).ravel()
         if not np.isfinite(slope).all():

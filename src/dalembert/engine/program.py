@@ -8,7 +8,8 @@ For each solve of a step
     weigh(state, t, h, u, par, earlier unknowns) -> scale        (only every WEIGH_EVERY steps)
     begin = guess, then factor at the guess
 and at the end
-    finish(state, t, h, u, par, all unknowns) -> next state, multipliers, work, sum of squares (nan where anything is).
+    finish(state, t, h, u, par, all unknowns) -> next state, multipliers, work, sum of squares (not finite where
+    anything is not, the energy included).
 
 The Jacobian is taken and eliminated at one iterate (in `factor`) and kept while it serves well; with a first guess by
 extrapolation it nearly always serves to the end. What does not change between iterations is computed once: `constants`
@@ -90,7 +91,9 @@ class Program:
         work = ca.vertcat(step.work["supplied"], step.work["dissipated"])
         self.working = ca.sparsify(SX(work)).nnz() > 0
         after = ca.vertcat(*step.next.values())
-        outputs = [after, step.lam, work, ca.sumsqr(after)]
+        # what is finite vanishes beside the sum of squares at which a state counts as infinite
+        other = ca.sum1(step.lam) + ca.sum1(work) + (SX(0.0) if step.finite is None else step.finite)
+        outputs = [after, step.lam, work, ca.sumsqr(after) + other / HUGE]
         self.finish = ca.Function("finish", [*self.common, *known], [ca.densify(x) for x in outputs])
 
     def _missed(self, inputs: list[SX]) -> SX | None:

@@ -5,7 +5,9 @@ They have the interface of the other runners, so that the same loop gives them p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -18,7 +20,7 @@ from dalembert.engine.ode import Rate
 from dalembert.engine.projection import Levels, choose, project, quality, whole
 from dalembert.engine.run import Array
 from dalembert.engine.runners import NONE, Runner, Settle
-from dalembert.errors import ConvergenceError
+from dalembert.errors import ConvergenceError, DalembertError
 from dalembert.methods.reduced import Partition, Project, Reduction
 from dalembert.methods.tableaus import Tableau
 from dalembert.systems.constrained import Constrained
@@ -40,15 +42,34 @@ def _advance(f: Function, how: Reduction, t0: float, t1: float, y: Array) -> Arr
     if isinstance(how.integrator, Tableau):
         T, h = how.integrator, t1 - t0
         rates: list[Array] = []
-        for i in range(T.stages):
-            rates.append(f(t0 + T.c[i] * h, y + h * sum((a * r for a, r in zip(T.A[i], rates, strict=False)), np.zeros(len(y)))))
-        return np.asarray(y + h * sum(b * r for b, r in zip(T.b, rates, strict=True)))
+        with np.errstate(all="ignore"):  # what is not finite is an error of ours below
+            for i in range(T.stages):
+                stage = y + h * sum((a * r for a, r in zip(T.A[i], rates, strict=False)), np.zeros(len(y)))
+                rates.append(f(t0 + T.c[i] * h, stage))
+            end = np.asarray(y + h * sum(b * r for b, r in zip(T.b, rates, strict=True)))
+        if not np.isfinite(end).all():
+            raise _failure(T.name, t0, t1, None)
+        return end
     from scipy.integrate import solve_ivp
 
-    out = solve_ivp(f, (t0, t1), y, method=how.integrator, rtol=how.rtol, atol=how.atol)
+    with _guarded(how.integrator, t0, t1):
+        out = solve_ivp(f, (t0, t1), y, method=how.integrator, rtol=how.rtol, atol=how.atol)
     if not out.success or not np.isfinite(out.y[:, -1]).all():
         raise _failure(how.integrator, t0, t1, out.message)
     return np.asarray(out.y[:, -1])
+
+
+@contextmanager
+def _guarded(integrator: str, t0: float, t1: float) -> Iterator[None]:
+    """SciPy's complaints about values that are not finite, and about its own settings, as errors of ours."""
+    try:
+        with np.errstate(all="ignore"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except DalembertError:
+        raise
+    except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+        raise _failure(integrator, t0, t1, str(error)) from error
 
 
 def _failure(integrator: str, t0: float, t1: float, message: str | None) -> ConvergenceError:
@@ -83,7 +104,9 @@ class Flow:
 
         begin, end = self._spans.pop(0)
         self._f.between(begin, end)
-        self._solver = getattr(scipy.integrate, self.name)(self._f, begin, y, end, rtol=self._how.rtol, atol=self._how.atol)
+        with _guarded(self.name, begin, end):
+            solver = getattr(scipy.integrate, self.name)
+            self._solver = solver(self._f, begin, y, end, rtol=self._how.rtol, atol=self._how.atol)
 
     def run(
         self,
@@ -114,7 +137,8 @@ class Flow:
             if self._solver.status != "running":
                 self._begin(self._solver.y)
             solver, begin = self._solver, self._solver.t
-            message = solver.step()
+            with _guarded(self.name, begin, t):
+                message = solver.step()
             if solver.status == "failed" or not np.isfinite(solver.y).all():
                 raise _failure(self.name, begin, t, message)
             self._pieces.append(solver.dense_output())

@@ -40,7 +40,8 @@ def from_sympy(
 ) -> Mechanical | IndexOneDAE:
     """A system from SymPy: a Lagrangian expression in `dynamicsymbols`, a `LagrangesMethod`, or a `KanesMethod`.
 
-    `parameters` gives values for the symbols of the model; a symbol `lambda` becomes the parameter `lambda_`. A `LagrangesMethod` keeps its constraints and forces; a `KanesMethod`
+    `parameters` gives values for the symbols of the model; a symbol `lambda` becomes the parameter `lambda_`. A
+    `LagrangesMethod` keeps its constraints and forces; a `KanesMethod`
     becomes an `IndexOneDAE` with `y = (q, u)` and `z` the rates of `u`. The keywords are those of `Mechanical`.
     """
     sp, mechanics = import_sympy(), importlib.import_module("sympy.physics.mechanics")
@@ -74,8 +75,8 @@ def from_sympy(
         [str(c.func) for c in coordinates], lagrangian=translate(expression),
         holonomic=translate(holonomic, velocity=False) if holonomic else None,
         nonholonomic=translate(nonholonomic) if nonholonomic else None, force=translate(forces) if forces else None,
-        parameters={name: values[str(symbol)] for symbol, name in names.items()}, dissipation=dissipation, inputs=inputs, name=name, initial=initial,
-        picture=picture,
+        parameters={name: values[str(symbol)] for symbol, name in names.items()},
+        dissipation=dissipation, inputs=inputs, name=name, initial=initial, picture=picture,
     )  # fmt: skip
 
 
