@@ -79,6 +79,16 @@ def whole(what: str, value: object, error: Errors = MethodError, least: int = 1,
     return out
 
 
+def listed(what: str, value: Iterable[R], error: Errors, expected: str) -> list[R]:
+    """A list of whatever was given as one; a text is none."""
+    try:
+        if isinstance(value, (str, bytes)):
+            raise TypeError("a text")
+        return list(value)
+    except Exception as why:  # iteration runs code of the value's own type
+        raise error(f"{what} must be {expected}, not {shown(value)}") from why
+
+
 def one_of(what: str, value: object, known: Iterable[str], error: Errors = MethodError) -> str:
     """One of some names."""
     names = list(known)

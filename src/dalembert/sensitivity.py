@@ -50,7 +50,7 @@ def sensitivity(
     >>> run.jacobian("q", "l")                                # dq(t_end) / dl
     >>> run.gradient(lambda q: (q[0] - 0.5) ** 2)             # of a cost, by one sweep backwards
     """
-    check_call(system, compile)
+    check_call(system, compile, progress)
     grid, rule = make_grid(t0, t_end, step, 1), make_rule(tolerance, max_iterations)
     given = {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z}
     case = Case.of(system, method, given, t0=t0, u=u, parameters=parameters, lam=lam)

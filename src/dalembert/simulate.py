@@ -91,7 +91,7 @@ def simulate(
     Solution
         Every error of the run has the part already computed in its `solution`.
     """
-    check_call(system, compile)
+    check_call(system, compile, progress)
     begun = time.perf_counter()
     grid = make_grid(t0, t_end, step, save_every)
     rule = make_rule(tolerance, max_iterations)

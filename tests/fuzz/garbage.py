@@ -31,10 +31,11 @@ GARBAGE = (
     None, True, 0, -1, 1, 2, 3.5, -0.0, 1e-320, 1e308, float("nan"), float("inf"), -float("inf"), 2**31, 2**63, 2**64, 10**400,
     1j, "", "x", "1.0", "rattle", "\x00", b"q", (), [], {}, {"q": 1}, {1: 2}, {"a": "b"}, {"q": [1, 2, 3, 4], "v": 1}, [None],
     [[]], [1, 2], [1, [2]], ["a", "b"], ("x", "x"), [1e400], [np.nan], np.array([]), np.array(1.0), np.array([1 + 5j, 0, 2, 0]),
-    np.zeros((2, 2)), np.zeros((0, 3)), np.array(["a"]), np.array([None]), np.datetime64("2020"),
-    np.zeros(3, dtype=[("a", float)]),    object, object(), Broken(), int, len, print, lambda: 1, lambda q: q, lambda x: 1 / 0, lambda *a: 1, lambda q, v: [q, v],
-    lambda t: "a", slice(3), range(3), iter([1, 2]), {1, 2}, NotImplemented, ..., ValueError("x"), 3 + 0j, np.float32(1),
-    np.bool_(True),     da.catalog.harmonic_oscillator, da.Event(lambda q: q[0]), da.control.Backoff(), da.methods.Rattle(), da.Picture(),
+    np.zeros((2, 2)), np.zeros((0, 3)), np.array(["a"]), np.array([None]), np.datetime64("2020"), object, object(), Broken(),
+    np.zeros(3, dtype=[("a", float)]), int, len, print, lambda: 1, lambda q: q, lambda x: 1 / 0, lambda *a: 1,
+    lambda q, v: [q, v], lambda t: "a", slice(3), range(3), iter([1, 2]), {1, 2}, NotImplemented, ..., ValueError("x"), 3 + 0j,
+    np.float32(1), np.bool_(True), da.catalog.harmonic_oscillator, da.Event(lambda q: q[0]), da.control.Backoff(),
+    da.methods.Rattle(), da.Picture(),
 )  # fmt: skip
 
 RUN = {"t_end": 0.1, "step": 0.05}

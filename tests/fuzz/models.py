@@ -57,7 +57,7 @@ def mechanical(rng):
         if rng.random() < 0.3:
             keywords["parameters"]["rate"] = 0.1 * length
         keywords["holonomic"], consistent = sphere(center, radius), True
-    if n > 1 and rng.random() < 0.2:
+    if n > (2 if consistent else 1) and rng.random() < 0.2:
         keywords["nonholonomic"], consistent = (lambda q, v: v[0] - v[1] * np.cos(q[0] / length)), True
     if rng.random() < 0.2:
         keywords["dissipation"] = float(abs(rng.normal()) * weight)

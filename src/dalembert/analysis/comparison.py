@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert import tables
-from dalembert.checking import number, positive, shown, whole
+from dalembert.checking import listed, number, positive, whole
 from dalembert.engine.case import check_call
 from dalembert.engine.consistency import consistent
 from dalembert.engine.progress import Bar
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from dalembert.engine.control import Control
 
 REFERENCES = ("murua-5", "radau-iia-5", "gauss-5", "lobatto-pair-5")  # of order eight to ten
-T = TypeVar("T")
 Row = dict[str, str | float]  # the numbers of a run, by name
 
 
@@ -60,20 +59,10 @@ SINGLE = ("events", "checkpoint")  # keywords of `simulate` for one run alone; t
 
 
 def _check(system: System, options: Options, without: tuple[str, ...], why: str) -> None:
-    check_call(system, options.get("compile", "auto"))
+    check_call(system, options.get("compile", "auto"), options.get("progress"))
     for name in without:
         if options.get(name):
             raise MethodError(f"{name} cannot be used here: {why}")
-
-
-def _several(what: str, value: Iterable[T], expected: str) -> list[T]:
-    """What a user gives as a list."""
-    try:
-        if isinstance(value, str):
-            raise TypeError("a text")
-        return list(value)
-    except Exception as error:  # iteration runs code of the value's own type
-        raise MethodError(f"{what} are {expected}, not {shown(value)}") from error
 
 
 def reference_method(system: System) -> str:
@@ -163,7 +152,7 @@ def convergence(
     by a run with half its steps. Multipliers are compared at the last time at which the method defines them.
     """
     _check(system, options, ("adaptive", *SINGLE), "an order is measured with equal steps")
-    counts = sorted({whole("steps", n) for n in _several("steps", steps, "numbers of steps such as (20, 40, 80)")})
+    counts = sorted({whole("steps", n) for n in listed("steps", steps, MethodError, "numbers of steps such as (20, 40, 80)")})
     if len(counts) < 2:
         raise MethodError(f"an order needs at least two numbers of steps, not {steps!r}")
     find(method).check(system)
@@ -266,7 +255,7 @@ def compare(
     positive("step", step)
     whole("repeat", repeat)
     given = methods.split(",") if isinstance(methods, str) else [methods] if isinstance(methods, Method) else methods
-    chosen = [find(m) for m in _several("methods", given, "names of methods, or objects of da.methods")]
+    chosen = [find(m) for m in listed("methods", given, MethodError, "names of methods, or objects of da.methods")]
     if not chosen:
         raise MethodError("there is nothing to compare: name at least one method")
     for method in chosen:

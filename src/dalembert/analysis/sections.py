@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dalembert.checking import positive, reals, shown, whole
+from dalembert.checking import number, positive, reals, shown, whole
 from dalembert.engine import driver
 from dalembert.engine.case import Case, check_call, make_grid, make_rule
 from dalembert.engine.driver import Array, Engine, Grid
@@ -87,12 +87,13 @@ def poincare(
     patience
         Steps without a crossing after which the section counts as never crossed.
     """
-    check_call(system, compile)
+    check_call(system, compile, progress)
     if not system.has_energy:
         raise MethodError(f"poincare treats mechanical, Hamiltonian and port-Hamiltonian systems, not a {system.kind} one")
     n, rule, patience = whole("n", n, most=MOST), make_rule(tolerance, max_iterations), whole("patience", patience)
     strobe, step = _strobe(section, positive("step", step))
     event = _event(section, direction) if strobe is None else None
+    t0 = number("t0", t0)
     grid = make_grid(t0, t0 + step, step, 1)
     cases = [
         Case.of(system, method, given, t0=t0, u=u, parameters=parameters) for given in _orbits({"q": q, "v": v, "p": p, "x": x})

@@ -210,9 +210,11 @@ def make_rule(tolerance: float | None, max_iterations: int) -> Rule:
     return Rule(tolerance=tolerance, max_iterations=max_iterations)
 
 
-def check_call(system: object, compile: object) -> None:
-    """The system is one, and `compile` has a meaning."""
+def check_call(system: object, compile: object, progress: object = None) -> None:
+    """The system is one, and `compile` and `progress` have a meaning."""
     if not isinstance(system, System):
         raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}")
     if not (isinstance(compile, (bool, np.bool_)) or (isinstance(compile, str) and compile == "auto")):
         raise MethodError(f"compile must be 'auto', True or False, not {shown(compile)}")
+    if progress is not None and not isinstance(progress, (bool, np.bool_)):
+        raise MethodError(f"progress must be None, True or False, not {shown(progress)}")

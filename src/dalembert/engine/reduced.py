@@ -126,7 +126,12 @@ class Flow:
         self._pieces = [piece for piece in self._pieces if piece.t >= begin]
         row = 0
         for k in range(first + 1, first + steps + 1):
-            memory.state[:] = self._at(min(t0 + k * h, self._end))
+            t = min(t0 + k * h, self._end)
+            with _guarded(self.name, t - h, t):
+                after = self._at(t)
+            if not np.isfinite(after).all():
+                raise _failure(self.name, t - h, t, None)
+            memory.state[:] = after
             if k % save_every == 0:
                 out.state[row] = memory.state
                 row += 1
@@ -170,8 +175,12 @@ class Steps:
         """Advance by `steps` steps; see `VirtualMachine.run`."""
         row, carried = 0, memory.last.copy()
         for k in range(first, first + steps):
-            memory.state[:] = self._step(t0 + k * h, t0 + (k + 1) * h, memory.state.copy(), carried)
-            memory.last[:] = carried
+            begin, end = t0 + k * h, t0 + (k + 1) * h
+            with _guarded(self.name, begin, end):
+                after = self._step(begin, end, memory.state.copy(), carried)
+            if not np.isfinite(after).all():
+                raise _failure(self.name, begin, end, None)
+            memory.state[:], memory.last[:] = after, carried
             if (k + 1) % save_every == 0:
                 out.state[row] = memory.state
                 row += 1

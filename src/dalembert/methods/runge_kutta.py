@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import ClassVar
 
-import numpy as np
 from casadi import SX
 
+from dalembert.checking import whole
 from dalembert.errors import MethodError
 from dalembert.methods import residual, scheme
 from dalembert.methods.base import KINDS, Method, register
@@ -99,8 +99,7 @@ class Staged(RungeKutta):
     build: ClassVar[Callable[[int], Scheme]]
 
     def __post_init__(self) -> None:
-        whole = isinstance(self.stages, (int, np.integer)) and not isinstance(self.stages, bool)
-        if not whole or not self.fewest <= self.stages <= 12:
+        if not self.fewest <= whole("stages", self.stages) <= 12:
             raise MethodError(f"{self.name} has {self.fewest} to 12 stages, not {self.stages!r}")
 
     def __str__(self) -> str:

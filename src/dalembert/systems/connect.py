@@ -18,8 +18,10 @@ import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike, NDArray
 
+from dalembert.checking import listed, number, reals, shown
 from dalembert.errors import ModelError, strict, suggest, suggesting
 from dalembert.systems.port_hamiltonian import PortHamiltonian
+from dalembert.systems.shapes import mapping
 
 
 @strict
@@ -180,38 +182,41 @@ def _rules(ports: list[str], rules: Sequence[Rule]) -> tuple[NDArray[np.float64]
     K, rows, closed = np.zeros((len(ports), len(ports))), [], set[str]()
 
     def index(port: str) -> int:
-        if port not in ports:
-            raise ModelError(f"there is no port {port!r}{suggest(str(port), ports)}")
+        if not isinstance(port, str) or port not in ports:
+            raise ModelError(f"there is no port {shown(port)}{suggest(port, ports) if isinstance(port, str) else ''}")
         return ports.index(port)
 
-    for rule in rules:
+    for rule in listed("rules", rules, ModelError, "a list of pairs of ports, da.Feedback, da.Couple or da.Relation"):
         if isinstance(rule, tuple) and len(rule) == 2:
             rule = Feedback(*rule)
         if isinstance(rule, Feedback):
             i, j = index(rule.a), index(rule.b)
             if i == j:
                 raise ModelError(f"port {rule.a!r} cannot be connected with itself")
-            K[i, j] += rule.gain
-            K[j, i] -= rule.gain
+            gain = number("gain", rule.gain, ModelError)
+            K[i, j] += gain
+            K[j, i] -= gain
         elif isinstance(rule, Couple):
             row = np.zeros(len(ports))
-            for port, weight in rule.weights.items():
-                row[index(port)] = weight
+            for port, weight in mapping("weights", rule.weights).items():
+                row[index(port)] = number(f"the weight of {port!r}", weight, ModelError)
             if not row.any():
                 raise ModelError("a coupling needs at least one weight that is not zero")
             rows.append(row)
         elif isinstance(rule, Relation):
-            own_K, own_rows = _relation([index(p) for p in rule.ports], rule, len(ports))
+            own_K, own_rows = _relation(
+                [index(p) for p in listed("ports", rule.ports, ModelError, "a list of ports")], rule, len(ports)
+            )
             K += own_K
             rows += own_rows
             closed |= set(rule.ports)
         else:
-            raise ModelError(f"a rule is a pair of ports, da.Feedback, da.Couple or da.Relation, not {rule!r}")
+            raise ModelError(f"a rule is a pair of ports, da.Feedback, da.Couple or da.Relation, not {shown(rule)}")
     return K, rows, closed
 
 
 def _relation(where: list[int], rule: Relation, count: int) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:
-    M, N = (np.atleast_2d(np.asarray(a, dtype=float)) for a in (rule.M, rule.N))
+    M, N = (np.atleast_2d(reals(name, a, ModelError)) for name, a in (("M", rule.M), ("N", rule.N)))
     k = len(where)
     if M.shape != (k, k) or N.shape != (k, k):
         raise ModelError(

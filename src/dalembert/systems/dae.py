@@ -11,7 +11,7 @@ import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike
 
-from dalembert.checking import MOST, shown, whole
+from dalembert.checking import MOST, listed, whole
 from dalembert.errors import ModelError, suggesting
 from dalembert.systems import scales
 from dalembert.systems.base import System
@@ -31,17 +31,6 @@ class Keywords(TypedDict, total=False):
     parameters: Mapping[str, ArrayLike] | None
     name: str | None
     initial: Mapping[str, ArrayLike] | None
-
-
-def _listed(parts: Sequence[Model] | None) -> list[Model]:
-    """The parts of a right-hand side."""
-    try:
-        functions = list(parts or ())
-    except Exception as error:  # truth and iteration run code of the value's own type
-        raise ModelError(f"parts is a list of functions that add up to the right-hand side, not {shown(parts)}") from error
-    if not functions:
-        raise ModelError("parts is empty: give the functions that add up to the right-hand side")
-    return functions
 
 
 class IndexTwoDAE(System):
@@ -94,7 +83,9 @@ class IndexTwoDAE(System):
         self.u = SX.sym("u", whole("inputs", inputs, ModelError, least=0, most=MOST))
         constraint = self._trace_constraint(g)
         self._define("g", ca.densify(constraint))
-        functions = [f] if f is not None else _listed(parts)
+        functions = [f] if f is not None else listed("parts", () if parts is None else parts, ModelError, "a list of functions")
+        if not functions:
+            raise ModelError("parts is empty: give the functions that add up to the right-hand side")
         if len(functions) > 5:
             raise ModelError(f"there are five Lobatto matrices, but {len(functions)} parts")
         total = SX(self.n, 1)

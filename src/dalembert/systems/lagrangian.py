@@ -42,7 +42,7 @@ def Lagrangian(
     `holonomic`, `nonholonomic`, `dissipation`, `force`, `inputs` and the other arguments are those of `Mechanical`.
     """
     s = Mechanical.__new__(Mechanical)
-    System.__init__(s, coordinates, parameters, name or "Lagrangian", initial, None)
+    System.__init__(s, coordinates, parameters, "Lagrangian" if name is None else name, initial, None)
     s._define_common(roles, picture)
     L = scalar("lagrangian", s._trace("lagrangian", lagrangian, ("q", "v", "t")))
     M = ca.hessian(L, s.v)[0]

@@ -68,7 +68,7 @@ class Picture:
             for name in ("masses", "trails"):
                 object.__setattr__(self, name, tuple(int(i) for i in getattr(self, name)))
             object.__setattr__(self, "units", {str(k): str(v) for k, v in dict(self.units).items()})
-        except (TypeError, ValueError) as error:
+        except Exception as error:  # iteration and conversion run code of the values' own types
             raise ModelError(
                 "in a picture, links are pairs of point numbers, bodies are lists of them, masses and trails are point numbers, "
                 f"and units is a dictionary: {error}"
