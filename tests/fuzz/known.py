@@ -1,6 +1,7 @@
-"""Seeds that were violations once: each is run always."""
+"""Seeds that were violations once; they belong to the generator as it is, and are looked for anew where that changes."""
 
-FOUND = ()
+FOUND = (2266, 2674, 3006, 10551, 11368, 11640)
 
 # seeds that are violations still, with the reason; the test fails when one is cured
-KNOWN = {}
+FALSE_CONVERGENCE = "a step that resolves nothing converges to values of other orders of magnitude, and is accepted"
+KNOWN = dict.fromkeys((1703, 1763, 2695, 13492, 15173), FALSE_CONVERGENCE)

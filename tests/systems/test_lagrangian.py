@@ -234,3 +234,32 @@ def test_text_is_not_run(tmp_path):
         with pytest.raises(da.ModelError, match="SymPy expression"):
             da.from_sympy(model, [dynamicsymbols("q")])
     assert not marker.exists()
+
+
+def test_a_symbol_that_is_a_word_of_pythons_becomes_a_parameter():
+    q, word = dynamicsymbols("q"), sp.Symbol("lambda")
+    system = da.from_sympy(q.diff() ** 2 / 2 - word * q**2 / 2, [q], parameters={word: 4.0})
+    assert system.parameters == {"lambda_": 4.0}
+    sol = da.simulate(system, "gauss-3", q=[1.0], v=[0.0], t_end=1.0, step=0.05)
+    assert sol.q[-1, 0] == pytest.approx(np.cos(2.0), abs=1e-9)
+
+
+def test_symbols_with_the_names_of_our_own_ones():
+    q, odd = dynamicsymbols("q"), sp.Symbol("qq0", positive=True)
+    system = da.from_sympy(q.diff() ** 2 / 2 - odd * q**2 / 2, [q], parameters={odd: 4.0})
+    assert da.simulate(system, "gauss-3", q=[1.0], v=[0.0], t_end=1.0, step=0.05).q[-1, 0] == pytest.approx(np.cos(2.0), abs=1e-9)
+    twice = q.diff() ** 2 / 2 - sp.Symbol("k") * q - sp.Symbol("k", positive=True) * q**2
+    with pytest.raises(da.ModelError, match="two symbols called 'k'"):
+        da.from_sympy(twice, [q], parameters={"k": 1.0})
+
+
+@pytest.mark.parametrize("model", ["__import__('pathlib').Path('evaluated').touch()", "q", 5, None])
+def test_texts_are_not_evaluated(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(da.ModelError, match="must be a SymPy expression"):
+        da.from_sympy(model, [dynamicsymbols("q")])
+    with pytest.raises(da.ModelError, match="must be functions of time"):
+        da.from_sympy(dynamicsymbols("q").diff() ** 2, ["__import__('pathlib').Path('evaluated').touch()"])
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(da.ModelError, match="parameter 'm' must be a number"):
+        da.from_sympy(dynamicsymbols("q").diff() ** 2, [dynamicsymbols("q")], parameters={"m": "1.0"})

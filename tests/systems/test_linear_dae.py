@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dalembert as da
+from dalembert.systems import exponentials
 from dalembert.systems.linear_dae import gauss
 
 
@@ -129,3 +130,27 @@ def test_ranks_do_not_depend_on_units():
     dae = da.LinearDAE(rows[:, None] * E * columns, rows[:, None] * A * columns)
     assert (dae.index, dae.degrees_of_freedom) == (2, 3)
     np.testing.assert_allclose(np.sort_complex(dae.finite_eigenvalues()), np.sort_complex(np.linalg.eigvals(J)), rtol=1e-6)
+
+
+@pytest.mark.parametrize("rate", [0.0, 1.0, 1e2, 1e4, 1e8])
+def test_exact_solutions_of_stiff_equations(rate, monkeypatch):
+    """`x' = -rate x + cos t`; pieces are chosen by the source alone, so that stiffness costs nothing."""
+    counts = []
+    advance = exponentials.Flow._piece
+    monkeypatch.setattr(exponentials.Flow, "_piece", lambda self, *a: counts.append(1) or advance(self, *a))
+    times = np.array([0.01, 3.0, 1.0])  # in any order
+    x = da.LinearDAE([[1.0]], [[-rate]], lambda t: [np.cos(t)]).exact([1.0], times)[:, 0]
+    smooth = (rate * np.cos(times) + np.sin(times)) / (1 + rate**2)
+    assert x == pytest.approx(smooth + (1 - rate / (1 + rate**2)) * np.exp(-rate * times), rel=1e-11)
+    assert len(counts) < 12
+
+
+def test_exact_solutions_backwards_and_through_a_kink():
+    dae = da.LinearDAE(np.eye(2), [[0.0, 1.0], [-1.0, 0.0]], lambda t: [0.0, np.abs(t - 0.3)])
+    there = dae.exact([1.0, 2.0], [-1.0, 1.0])
+    again = da.LinearDAE(np.eye(2), [[0.0, 1.0], [-1.0, 0.0]], lambda t: [0.0, np.abs(t - 1.3)]).exact(there[0], [1.0])
+    assert again[0] == pytest.approx([1.0, 2.0], rel=1e-10)
+    still = da.LinearDAE(np.eye(1), [[-1e9]])
+    assert still.exact([1.0], [1.0]) == 0.0
+    with pytest.raises(da.ModelError, match="not finite"):
+        da.LinearDAE(np.eye(1), [[1.0]]).exact([1.0], [1e4])

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.catalog.symbols import Array, Expression, Matrix, Symbols, Vector
-from dalembert.checking import declared
+from dalembert.checking import declared, reals
 from dalembert.errors import ModelError
 from dalembert.systems import SI, Mechanical, Picture
 
@@ -108,8 +108,11 @@ def contact_oscillator(eps: float = 0.0) -> Mechanical:
 @declared(ModelError)
 def contact_start(z0: ArrayLike, b: float = 1.0, energy: float = 1.5, vz: float = 0.0, eps: float = 0.0) -> tuple[Array, Array]:
     """Consistent values with `y = b`, `y' = 0`, given `z` and energy (Hilden 2009, eqs. 4.8, 4.13, there for b = 1)."""
-    z0 = np.asarray(z0, dtype=float)
-    x0 = np.sqrt((2 * energy - (1 + b**2) * vz**2 - z0**2 - b**2) / (1 + eps * z0**2))
+    z0 = reals("z0", z0, ModelError)
+    left, stiffness = 2 * energy - (1 + b**2) * vz**2 - z0**2 - b**2, 1 + eps * z0**2
+    if not (left * stiffness >= 0).all() or (stiffness == 0).any():
+        raise ModelError(f"no x belongs to energy = {energy:g}, b = {b:g}, vz = {vz:g}, eps = {eps:g} at these z0")
+    x0 = np.sqrt(left / stiffness)
     one = np.ones_like(z0)
     return np.stack([x0, b * one, z0], axis=-1), np.stack([-b * vz * one, 0 * one, vz * one], axis=-1)
 

@@ -27,8 +27,8 @@ def jacobian(f: Callable[..., object], x0: ArrayLike, x1: ArrayLike, kind: str =
     """The discrete Jacobian of `f(x)` between two points, one row for each entry of `f`."""
     one_of("kind", kind, GRADIENTS)
     a, b = (np.atleast_1d(reals(name, v, ModelError, "a vector of numbers")) for name, v in (("x0", x0), ("x1", x1)))
-    if a.shape != b.shape or a.ndim != 1:
-        raise ModelError(f"x0 and x1 must be finite vectors of the same length, not {x0!r} and {x1!r}")
+    if a.shape != b.shape or a.ndim != 1 or not a.size:
+        raise ModelError(f"x0 and x1 must be vectors of the same length, not empty, not {x0!r} and {x1!r}")
     n = len(a)
     x, t = SX.sym("x", n), SX.sym("t")
     known = {"x": symbols(x, (n,))}

@@ -144,7 +144,8 @@ class LinearDAE(Pencil):
             now, z = 0.0, z0
             for row in order:
                 t = float(asked[row])
-                z = z if flow is None or t == now else flow.advance(now, t, z)
+                with np.errstate(all="ignore"):  # what is not finite is refused below
+                    z = z if flow is None or t == now else flow.advance(now, t, z)
                 now, out[row] = t, w.Q @ np.concatenate([self._algebraic(w, t), z])
         if not np.isfinite(out).all():
             raise ModelError(f"the solution is not finite at t = {asked[int(np.argmin(np.isfinite(out).all(axis=1)))]:g}")
