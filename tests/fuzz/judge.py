@@ -79,6 +79,8 @@ def judge(seed, compiled=0.005):
     except TooLong:
         return Verdict(seed, "violation", f"{' '.join(told)}: does not end in {SECONDS} s")
     except Exception as error:
+        if isinstance(error, SystemError) and isinstance(error.__cause__ or error.__context__, (Slow, TooLong)):
+            return Verdict(seed, "slow", " ".join(told))  # the limit was met inside of a conversion in C
         return Verdict(seed, "violation", f"{' '.join(told)}: {type(error).__name__}: {str(error)[:300]}")
     return Verdict(seed, "ok", " ".join(told))
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from dalembert.checking import one_of, options, positive
+from dalembert.errors import MethodError
 from dalembert.methods.base import Method, register
 from dalembert.methods.explicit import TABLEAUS
 from dalembert.methods.tableaus import Tableau
@@ -137,8 +138,8 @@ class Baumgarte(Reduced):
     def __post_init__(self) -> None:
         super().__post_init__()
         positive("xi", self.xi)
-        if self.omega is not None:
-            positive("omega", self.omega)
+        if self.omega is not None and positive("omega", self.omega) > 1e150:
+            raise MethodError(f"omega = {self.omega:g} is too large: its square is not a number")
 
     def reduction(self, h: float) -> Reduction:
         return self._reduction(self.xi, self.omega or 1 / h)
