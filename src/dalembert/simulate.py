@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,11 @@ from dalembert.checkpoint import Checkpoint
 from dalembert.engine import control, driver, verdict
 from dalembert.engine import events as watching
 from dalembert.engine.case import Case, check_call, make_grid, make_rule
+from dalembert.engine.interrupts import undisturbed
 from dalembert.engine.machine import Memory
+from dalembert.engine.newton import Rule
 from dalembert.engine.reduced import Integrators
-from dalembert.errors import DalembertError, MethodError, suggesting
+from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError, suggesting
 from dalembert.methods.base import Method
 from dalembert.methods.reduced import Reduced
 from dalembert.solution import Solution
@@ -25,30 +28,14 @@ from dalembert.systems.constrained import Constrained
 
 @suggesting
 def simulate(
-    system: System,
-    method: str | Method,
-    *,
-    t_end: float,
-    step: float,
-    q: ArrayLike | None = None,
-    v: ArrayLike | None = None,
-    p: ArrayLike | None = None,
-    x: ArrayLike | None = None,
-    y: ArrayLike | None = None,
-    z: ArrayLike | None = None,
-    lam: ArrayLike | None = None,
-    t0: float = 0.0,
-    u: object = None,
-    parameters: Mapping[str, ArrayLike] | None = None,
-    tolerance: float | None = None,
-    max_iterations: int = 25,
-    adaptive: bool | str | control.Control | None = False,
-    events: object = (),
-    save_every: int = 1,
-    progress: bool | None = None,
-    compile: bool | str = "auto",
-    checkpoint: str | Path | None = None,
-) -> Solution:
+    system: System, method: str | Method, *, t_end: float, step: float,
+    q: ArrayLike | None = None, v: ArrayLike | None = None, p: ArrayLike | None = None,
+    x: ArrayLike | None = None, y: ArrayLike | None = None, z: ArrayLike | None = None, lam: ArrayLike | None = None,
+    t0: float = 0.0, u: object = None, parameters: Mapping[str, ArrayLike] | None = None,
+    tolerance: float | None = None, max_iterations: int = 25,
+    adaptive: bool | str | control.Control | None = False, events: object = (), save_every: int = 1,
+    progress: bool | None = None, compile: bool | str = "auto", checkpoint: str | Path | None = None,
+) -> Solution:  # fmt: skip
     """Integrate a system from `t0` to `t_end`, with equal steps where nothing else is said.
 
     Parameters
@@ -56,10 +43,9 @@ def simulate(
     system, method
         What moves and how: a method's name (`da.list_methods()`) or an object of `da.methods`.
     t_end, step
-        Final time and step size; where the step does not divide the time, the last step is shorter.
+        Final time and step size; where the step does not divide the time, the last one is of another length.
     q, v, p, x, y, z
-        Initial values: `q` and `v` (or `p`); `x` of a `PortHamiltonian`; `y` and `z` of an `IndexTwoDAE`. The system's own
-        defaults where nothing is given, rest where only `q` is.
+        Initial values of the state; the system's own where nothing is given, rest where only `q` is.
     lam
         Multipliers at the start, for methods that carry them; found from the acceleration level otherwise.
     u
@@ -70,12 +56,9 @@ def simulate(
     tolerance, max_iterations
         Of Newton's iteration; by default it goes on to round-off.
     adaptive
-        Step control: `"error"` or True (local error by step doubling), `"backoff"` (shrink where Newton fails), `"reversible"`
-        (keeps the long-time behaviour of symmetric methods), or an object of `da.control` with its options. `step` is then
-        the first step.
+        Step control from the first `step` on: `"error"` or True, `"backoff"`, `"reversible"`, or an object of `da.control`.
     events
-        Functions of the motion (`q`, `v`, `p`; `x`; `y`, `z`), `t` and parameters whose zeros are looked for, or `da.Event`
-        objects with a direction, a name, or the wish to end the run there. They are refined to round-off; `sol.events` has them.
+        Functions of the motion, `t` and parameters whose zeros are looked for, or `da.Event` objects; `sol.events` has them.
     save_every
         Keep every so many steps (and the last); work is added up in between.
     progress
@@ -83,8 +66,7 @@ def simulate(
     compile
         `"auto"` compiles to C where the run is long enough to pay for it, True always, False never. Results are the same.
     checkpoint
-        A file that receives the solution every half minute and at the end; the same call goes on from it after a crash, and
-        with a later `t_end` it continues. `da.load` reads it.
+        A file that the run is written to every half minute; the same call goes on from it, also to a later `t_end`.
 
     Returns
     -------
@@ -93,42 +75,79 @@ def simulate(
     """
     check_call(system, compile, progress)
     begun = time.perf_counter()
-    grid = make_grid(t0, t_end, step, save_every)
-    rule = make_rule(tolerance, max_iterations)
-    controller = control.find(adaptive)
-    wanted = watching.make(events)
+    grid, rule = make_grid(t0, t_end, step, save_every), make_rule(tolerance, max_iterations)
+    controller, wanted = control.find(adaptive), watching.make(events)
     given = {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z}
     case = Case.of(system, method, given, t0=t0, u=u, parameters=parameters, lam=lam)
-    drive = controller.bind(system, case.method, case.par) if controller else None
-    ways = _ways(case, grid, controller, checkpoint)
-    layout, state = ways.program, case.state(ways.program)
-    memory = ways.start(state, case.par, grid.t0, grid.h)
-    watch = watching.Watch(system, layout.fields, wanted, case.par) if wanted else None
-    keeper = None
-    if checkpoint is not None:
-        keeper = Checkpoint(checkpoint, case, grid, state, layout, controller, watch)
-        finished = keeper.finished()
-        if finished is not None:
-            return finished
+    return _Call(case, grid, rule, controller, wanted, u, checkpoint).solution(compile, progress, begun)
 
-    def explain(there: Memory, t: float, h: float) -> DalembertError | None:
-        return case.explain(layout, there.state, t, h)
 
-    setup = time.perf_counter() - begun
-    run = driver.integrate(
-        ways, memory, grid, case.inputs, rule=rule, compile=compile, progress=progress, control=drive, checkpoint=keeper,
-        watch=watch, explain=explain,
-    )  # fmt: skip
-    run.stats["setup_seconds"] = setup
-    verdict.check(case, run, state, layout)
-    if keeper is not None:
-        keeper.write(run, memory, end=True)
-    solution = Solution.of_run(case, run, state, layout)
-    solution.events = watch.results() if watch is not None else {}
-    if run.error is not None:
-        run.error.solution = solution  # type: ignore[attr-defined]
-        raise run.error
-    return solution
+class _Call:
+    """A run, from what was asked for to its solution. Whatever goes wrong after its beginning, the solution is in the error."""
+
+    def __init__(
+        self, case: Case, grid: driver.Grid, rule: Rule, controller: control.Control | None, events: list[watching.Event],
+        u: object, checkpoint: str | Path | None,
+    ) -> None:  # fmt: skip
+        self.case, self.grid, self.rule = case, grid, rule
+        self.drive = controller.bind(case.system, case.method, case.par) if controller else None
+        self.ways = _ways(case, grid, controller, checkpoint)
+        self.layout, self.start = self.ways.program, case.state(self.ways.program)
+        self.watch = watching.Watch(case.system, self.layout.fields, events, case.par) if events else None
+        self.keeper: Checkpoint | None = None
+        if checkpoint is not None:
+            self.keeper = Checkpoint(checkpoint, case, grid, self.start, self.layout, rule, u, controller, self.watch)
+
+    def solution(self, compile: bool | str, progress: bool | None, begun: float) -> Solution:
+        """Run to the end, or read a run that is at its end."""
+        with self.keeper or nullcontext():
+            finished = self.keeper.finished() if self.keeper else None
+            return finished or self._run(compile, progress, begun)
+
+    def _run(self, compile: bool | str, progress: bool | None, begun: float) -> Solution:
+        memory = self.ways.start(self.start, self.case.par, self.grid.t0, self.grid.h)
+        setup = time.perf_counter() - begun
+        run = driver.integrate(
+            self.ways, memory, self.grid, self.case.inputs, rule=self.rule, compile=compile, progress=progress,
+            control=self.drive, checkpoint=self.keeper, watch=self.watch, explain=self._explain,
+        )  # fmt: skip
+        run.stats["setup_seconds"] = setup
+        solution: Solution | None = None
+        try:
+            with undisturbed():
+                solution, error = self._result(run)
+        except KeyboardInterrupt:
+            if solution is None:
+                raise
+            error = error or Interrupted("interrupted at the end of the run, which error.solution holds")
+        if error is not None:
+            error.solution = solution  # type: ignore[attr-defined]
+            raise error
+        return solution
+
+    def _result(self, run: driver.Run) -> tuple[Solution, BaseException | None]:
+        """The solution, in the file too, and what went wrong."""
+        sound = not verdict.check(self.case, run, self.start, self.layout)
+        solution = Solution.of_run(self.case, run, self.start, self.layout)
+        solution.events = self.watch.results() if self.watch is not None else {}
+        error = run.error or self._inputs_fault(solution)
+        if self.keeper is not None and sound:  # where rows were taken away, the file is as before
+            try:
+                self.keeper.save(solution, run)
+            except DalembertError as late:
+                error = error or late
+        return solution, error
+
+    def _explain(self, there: Memory, t: float, h: float) -> DalembertError | None:
+        return self.case.explain(self.layout, there.state, t, h)
+
+    def _inputs_fault(self, solution: Solution) -> DalembertError | None:
+        """Why inputs at stored times are unknown, where no step had asked for them."""
+        bad = ~np.isfinite(solution.u).all(axis=1)
+        if not bad.any():
+            return None
+        _, fault = self.case.inputs_at(solution.t[bad][:1])
+        return ModelError(f"{fault} (no step depends on it: error.solution holds the whole run, with nan in its u)")
 
 
 def _ways(case: Case, grid: driver.Grid, controller: control.Control | None, checkpoint: str | Path | None) -> driver.Ways:

@@ -154,6 +154,8 @@ def test_the_array_agrees_with_the_pencil(name):
     found = da.diagnose(system)
     assert found.index == (2 if system.mn else 3)
     assert found.free_values == 2 * system.n - 2 * system.mh - system.mn
+
+
 def test_the_index_with_a_coordinate_without_mass():
     """`0 = -k (y - x) - c y'`: the equation of a massless coordinate is of first order with a damper, algebraic without."""
     springs = {"potential": lambda q: (q[1] - q[0]) ** 2 / 2 + q[0] ** 2 / 2}

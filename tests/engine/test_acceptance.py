@@ -7,7 +7,7 @@ import pytest
 import dalembert as da
 from dalembert.engine import compiler
 from dalembert.engine.driver import Engine
-from dalembert.engine.machine import Memory, Records
+from dalembert.engine.machine import Memory, Records, Task
 from dalembert.engine.newton import Rule
 from dalembert.engine.program import Program
 from dalembert.methods.base import REGISTER
@@ -123,10 +123,7 @@ def test_one_unknown(name, compile):
     engine = Engine(program)
     for runner in (engine.native() if compile else engine.machine(), engine.pivoted()):
         at = Memory.start(program, np.array([0.7]), np.zeros(0))
-        outcome = runner.run(
-            at, Records.empty(program, 1), t0=0.0, first=0, steps=1, h=0.1, inputs=np.zeros((1, 0)), save_every=1,
-            rule=Rule(max_iterations=500),
-        )  # fmt: skip
+        outcome = runner.run(at, Records.empty(program, 1), Task(0.0, 0.1, Rule(max_iterations=500)))
         if solvable is not None:
             assert (outcome.failed == -1) == solvable
         if outcome.failed == -1:
@@ -158,10 +155,8 @@ def test_random_large_steps_satisfy_their_equations():
             state[program.fields["q"]] = q
             h = 10 ** rng.uniform(-2, 1)
             at, out = Memory.start(program, state, par, 0.0, h), Records.empty(program, 1, unknowns=True)
-            outcome = machine.run(
-                at, out, t0=0.0, first=0, steps=1, h=h, inputs=np.zeros((1, program.n_u)), save_every=1,
-                rule=Rule(max_iterations=int(rng.choice([5, 25, 200]))),
-            )  # fmt: skip
+            rule = Rule(max_iterations=int(rng.choice([5, 25, 200])))
+            outcome = machine.run(at, out, Task(0.0, h, rule, inputs=np.zeros((1, program.n_u))))
             if outcome.failed >= 0:
                 continue
             accepted += 1

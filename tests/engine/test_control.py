@@ -143,6 +143,7 @@ def test_a_killed_run_goes_on(tmp_path, kepler, monkeypatch):
     with pytest.raises(Killed):
         da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=20.0, step=0.01, adaptive=True, checkpoint=path)
     monkeypatch.setattr(Adaptive, "advance", original)
+    monkeypatch.setattr("dalembert.checkpoint.EVERY", 30.0)
     again = da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=20.0, step=0.01, adaptive=True, checkpoint=path)
     assert np.array_equal(again.t, whole.t)
     assert np.array_equal(again.q, whole.q)
@@ -287,3 +288,48 @@ def test_the_first_reversible_step_is_that_of_its_middle(kepler):
     assert sol.t[1] == pytest.approx(h / sigma / z, rel=1e-14)
     later = z + h / sigma * -1.5 * (sol.q[1] @ sol.v[1]) / (sol.q[1] @ sol.q[1])
     assert sol.t[2] - sol.t[1] == pytest.approx(h / sigma / later, rel=1e-13)
+
+
+def reached(system, **options):
+    """The solution, or what the error has of it, and the error."""
+    try:
+        return da.simulate(system, "rattle", **options), None
+    except da.ConvergenceError as error:
+        return error.solution, error
+
+
+@pytest.mark.parametrize("smallest", [0.005, 0.01, 0.015, 0.02, 0.025])
+def test_no_step_is_shorter_than_the_smallest_but_the_last(kepler, smallest):
+    """From the far end of an ellipse: steps shrink on the way to the centre, and are refused there at the latest."""
+    control = ErrorControl(rtol=1e-4, atol=1e-6, smallest=smallest)
+    sol, error = reached(kepler, q=[1.6, 0.0], v=[0.0, 0.5], t_end=20.0, step=0.06, adaptive=control)
+    assert (error is None) == (smallest < 0.01)
+    steps = np.diff(sol.t) if error else np.diff(sol.t)[:-2]  # the last two end the run
+    assert steps.min() >= smallest * (1 - 1e-12)
+    if error:
+        assert sol.t[-1] == error.t
+        assert f"smallest allowed, {smallest:.3g}" in str(error)
+
+
+@pytest.mark.parametrize("adaptive", ["error", "backoff", ErrorControl(rtol=1e-7, atol=1e-7, smallest=1e-300)], ids=str)
+@pytest.mark.parametrize(("t0", "t_end"), [(0.0, 6.0), (-6.0, 0.0), (1e6, 1e6 + 6.0), (-1e6, -1e6 + 6.0)])
+def test_times_increase_wherever_they_are_counted_from(kepler, adaptive, t0, t_end):
+    """Into the centre: steps shrink without end. They end in an error before times can no longer be told apart."""
+    sol, error = reached(kepler, q=[0.3, 0.0], v=[0.0, 0.0], t0=t0, t_end=t_end, step=0.01, adaptive=adaptive)
+    assert sol.t[-1] == (error.t if error else t_end)
+    assert (np.diff(sol.t) > 0).all()
+
+
+def test_a_last_step_that_fails_near_the_end_is_halved(kepler, monkeypatch):
+    """The end lies a little behind the step: what is left is tried as a whole, and must not be tried so for ever."""
+    original, tried = Adaptive.try_step, []
+
+    def fails(self, h):
+        tried.append(h)
+        return len(tried) > 3 and original(self, h)
+
+    monkeypatch.setattr(Adaptive, "try_step", fails)
+    control = Backoff(shrink=1 - 1e-9)
+    sol = da.simulate(kepler, "rattle", q=Q, v=V, t_end=0.01, step=0.01, adaptive=control)
+    assert tried[:4] == pytest.approx([0.01, 0.005, 0.005, 0.005], rel=1e-6)
+    assert sol.t[-1] == 0.01

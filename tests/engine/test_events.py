@@ -23,7 +23,7 @@ def test_crossings_of_an_oscillator(oscillator, options):
     tolerance = 2e-7 if "adaptive" in options else 1e-12
     np.testing.assert_allclose(sol.events["down"].t, np.pi / 2 + 2 * np.pi * np.arange(3), atol=tolerance)
     np.testing.assert_allclose(sol.events["up"].t, 3 * np.pi / 2 + 2 * np.pi * np.arange(3), atol=tolerance)
-    np.testing.assert_allclose(sol.events["event 3"].t, np.pi * np.arange(1, 7), atol=tolerance)
+    np.testing.assert_allclose(sol.events["event 3"].t, np.pi * np.arange(7), atol=tolerance)
     assert np.abs(sol.events["down"].q).max() < 1e-15
     assert (sol.events["down"].v < 0).all()
     assert len(sol.events["up"]) == 3
@@ -164,3 +164,69 @@ def test_work_up_to_a_terminal_event():
         assert np.abs(sol.power_balance).max() < 1e-14
         assert sol.dissipated.sum() == pytest.approx(runs[0].dissipated.sum(), rel=1e-13)
         assert sol.stats["steps"] == 13
+
+
+WAYS = [{}, {"adaptive": "error"}, {"adaptive": "backoff"}, {"save_every": 7}, {"compile": True}, {"checkpoint": "run.nc"}]
+
+
+@pytest.mark.parametrize("options", WAYS, ids=str)
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_crossing_at_the_end_of_a_step(tmp_path, options, terminal):
+    """A free motion at speed 1 from -0.5, in steps of 1/8: it is at 0 after 4 steps exactly, and is found once."""
+    options = {**options, **({"checkpoint": tmp_path / "run.nc"} if "checkpoint" in options else {})}
+    free, event = da.Mechanical(1, mass=1.0), Event(lambda q: q[0], terminal=terminal, name="zero")
+    sol = da.simulate(free, "rattle", q=[-0.5], v=[1.0], t_end=2.0, step=0.125, events=event, **options)
+    assert sol.events["zero"].t == pytest.approx([0.5], abs=1e-15)
+    assert sol.events["zero"].q.ravel() == pytest.approx([0.0], abs=1e-15)
+    assert (np.diff(sol.t) > 1e-3).all()
+    if terminal:
+        assert sol.t[-1] == sol.events["zero"].t[0]
+        assert sol.q[-1, 0] == pytest.approx(0.0, abs=1e-15)
+    else:
+        assert sol.t[-1] == 2.0
+    if options.get("save_every"):
+        assert len(sol.t) == (2 if terminal else 4)
+    if not options.get("adaptive"):
+        assert sol.stats["steps"] == (4 if terminal else 16)
+        assert sol.events["zero"].t[0] == 0.5
+
+
+@pytest.mark.parametrize("options", WAYS, ids=str)
+@pytest.mark.parametrize(("direction", "speed", "found"), [(0, 1.0, 1), (1, 1.0, 1), (-1, 1.0, 0), (-1, -1.0, 1), (1, -1.0, 0)])
+def test_a_crossing_at_the_start(tmp_path, options, direction, speed, found):
+    """A run that begins on a zero and leaves it crosses it; it does not end there, so that it can begin after an impact."""
+    options = {**options, **({"checkpoint": tmp_path / "run.nc"} if "checkpoint" in options else {})}
+    free, event = da.Mechanical(1, mass=1.0), Event(lambda q: q[0], direction, terminal=True, name="zero")
+    run = {"q": [0.0], "v": [speed], "t_end": 1.0, "step": 0.1, "t0": 0.0}
+    for _ in range(2 if "checkpoint" in options else 1):
+        sol = da.simulate(free, "rattle", events=event, **run, **options)
+        assert sol.events["zero"].t.tolist() == [0.0] * found
+        assert sol.events["zero"].q.tolist() == [[0.0]] * found
+        assert sol.t[-1] == 1.0
+
+
+def test_events_at_the_time_of_a_terminal_one_are_kept():
+    free = da.Mechanical(1, mass=1.0)
+    stop, same = Event(lambda t: t - 0.5, terminal=True, name="stop"), Event(lambda q: q[0], name="same")
+    later = Event(lambda t: t - 0.51, name="later")
+    for events in ([stop, same, later], [later, same, stop]):
+        sol = da.simulate(free, "rattle", q=[-0.5], v=[1.0], t_end=2.0, step=0.125, events=events)
+        assert (len(sol.events["stop"]), len(sol.events["same"]), len(sol.events["later"])) == (1, 1, 0)
+
+
+@pytest.mark.parametrize("options", [{}, {"adaptive": "error"}, {"save_every": 50}], ids=str)
+def test_a_crossing_is_not_found_again_by_the_run_that_goes_on_there(tmp_path, options):
+    """The file ends exactly on a zero: it belongs to the step before."""
+    run = {"q": [-0.5], "v": [1.0], "step": 0.125, "checkpoint": tmp_path / "run.nc", **options}
+    for t_end in (0.5, 1.0):
+        sol = da.simulate(da.Mechanical(1, mass=1.0), "rattle", **run, t_end=t_end, events=Event(lambda q: q[0], name="zero"))
+    assert sol.events["zero"].t == pytest.approx([0.5], abs=1e-15)
+
+
+def test_rows_between_events_are_not_kept(oscillator):
+    """As many rows as were asked for are held, whether or not each step is looked at."""
+    run = {"q": [1.0], "v": [0.0], "t_end": 100.0, "step": 0.01, "compile": False}
+    sol = da.simulate(oscillator, "gauss-2", **run, save_every=5000, events=lambda q: q[0])
+    assert sol.t.tolist() == [0.0, 50.0, 100.0]
+    assert sol.parts["q"].base is None or sol.parts["q"].base.shape[0] == 3
+    np.testing.assert_allclose(sol.events["event 1"].t, np.pi / 2 + np.pi * np.arange(32), atol=1e-6)

@@ -1,5 +1,9 @@
 """The record of a run and the loop that fills it: whatever the chunks, the failures and the rescues."""
 
+import copy
+from dataclasses import replace
+
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -30,8 +34,8 @@ def test_rows_do_not_depend_on_how_steps_are_gathered(seed, every, fixed):
         count = min(steps - run.done, int(rng.integers(0, 40)))
         part = slice(run.done, run.done + count)
         run.append(Stretch(t[part.start : part.stop + 1], Records(rows.state[part], rows.lam[part], rows.work[part])))
-        assert run.rows == run.done // every
-    run.end()
+        assert run.rows == -(-run.done // every)
+        assert run.now == t[run.done]
     kept = grid.saved - 1
     assert run.rows == len(kept)
     np.testing.assert_array_equal(run.times(), t[1:][kept])
@@ -40,7 +44,6 @@ def test_rows_do_not_depend_on_how_steps_are_gathered(seed, every, fixed):
     np.testing.assert_array_equal(run.records.lam[: run.rows], rows.lam[kept])
     work = np.add.reduceat(rows.work, np.r_[0, kept[:-1] + 1])
     np.testing.assert_allclose(run.records.work[: run.rows], work, rtol=0, atol=1e-12)
-    assert run.pending == (0.0, 0.0)
 
 
 class Weak:
@@ -51,16 +54,13 @@ class Weak:
     def __init__(self, runner, bad):
         self.runner, self.bad = runner, bad
 
-    def run(self, memory, out, *, t0, first, steps, h, **options):
-        for k in range(first, first + steps):
-            if np.abs(np.array(self.bad) - (t0 + k * h)).min() < 1e-6:
-                done = (
-                    self.runner.run(memory, out, t0=t0, first=first, steps=k - first, h=h, **options)
-                    if k > first
-                    else Outcome(0, 0)
-                )
+    def run(self, memory, out, task):
+        for k in range(task.first, task.first + task.steps):
+            if np.abs(np.array(self.bad) - (task.t0 + k * task.h)).min() < 1e-6:
+                before = replace(task, steps=k - task.first)
+                done = self.runner.run(memory, out, before) if before.steps else Outcome(0, 0)
                 return Outcome(done.steps, done.iterations, 0, 0.123)
-        return self.runner.run(memory, out, t0=t0, first=first, steps=steps, h=h, **options)
+        return self.runner.run(memory, out, task)
 
 
 class Frail(Engine):
@@ -106,9 +106,12 @@ def test_a_step_that_fails_in_all_ways_ends_the_run(every, watched):
     failed = run(Frail([1.0], [1.0]), every, look := watch() if watched else None)
     assert isinstance(failed.error, da.ConvergenceError)
     assert "step 101 of 301 did not converge: from t = 1" in str(failed.error)
-    assert (failed.error.residual, failed.done, failed.rows) == (0.123, 100, 100 // every)
-    good = run(Engine(PROGRAM), every)
-    np.testing.assert_array_equal(failed.records.state[: failed.rows], good.records.state[: failed.rows])
+    assert (failed.error.residual, failed.done, failed.rows) == (0.123, 100, -(-100 // every))
+    assert failed.times()[-1] == failed.error.t == 1.0
+    good = run(Engine(PROGRAM), 1)
+    np.testing.assert_array_equal(failed.records.state[: failed.rows - 1], good.records.state[every - 1 : 99 : every])
+    np.testing.assert_array_equal(failed.records.state[failed.rows - 1], good.records.state[99])
+    np.testing.assert_array_equal(failed.records.lam[failed.rows - 1], good.records.lam[99])
     if look:
         assert [t for t, _ in look.hits[0]]
         assert max(t for t, _ in look.hits[0]) < 1.0
@@ -133,9 +136,9 @@ class Picky(Weak):
         super().__init__(runner, [np.inf])
         self.accepts, self.tried = accepts, 0
 
-    def run(self, memory, out, **options):
+    def run(self, memory, out, task):
         self.tried += 1
-        return super().run(memory, out, **options) if self.accepts(memory) else Outcome(0, 3, 0, 0.5)
+        return super().run(memory, out, task) if self.accepts(memory) else Outcome(0, 3, 0, 0.5)
 
 
 @pytest.mark.parametrize(
@@ -179,3 +182,77 @@ def test_the_earliest_terminal_event_ends_the_run():
     ended = run(Engine(PROGRAM), 1, look)
     assert ended.times()[-1] == pytest.approx(0.412, abs=1e-15)
     assert [len(hits) for hits in look.hits] == [0, 1, 0]
+
+
+class Stopped(Exception):
+    pass
+
+
+class Keeper:
+    """Keeps a run in memory, and stops it after so many writes."""
+
+    def __init__(self, writes):
+        self.left, self.kept, self.due = writes, None, True
+
+    def restore(self, run):
+        if self.kept is not None:
+            run.restore(*self.kept)
+
+    def write(self, run):
+        rows = run.rows
+        self.kept = run.times().copy(), run.nodes().copy(), copy.deepcopy(run.records.rows(0, rows)), run.at
+        self.left -= 1
+        if not self.left:
+            raise Stopped
+
+
+def swapped():
+    """Rows in the wrong order put zeros on the diagonal, though not structural ones: other pivots are chosen."""
+    step = da.methods.EnergyMomentum().step(SYSTEM)
+    rows, nothing = step.solves[0].residual, ca.fabs(step.h) - step.h
+    mixed = ca.vertcat(rows[1] + nothing * rows[0], rows[0] + nothing * rows[1], rows[2:])
+    solve = replace(step.solves[0], residual=mixed)
+    return Program(replace(step, solves=(solve,)))
+
+
+@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("writes", [1, 5, 8, 9, 10])
+def test_a_run_whose_pivots_were_chosen_anew_goes_on_bit_by_bit(writes, every):
+    """Before the choice, right after it, and later: the same pivots, and the same steps by the careful way."""
+    grid, state = Grid(0.0, 3.003, 0.01, every), np.zeros(swapped().n_state)
+    state[:4] = SYSTEM.initial["q"]
+
+    def go(keeper=None):
+        program = swapped()
+        memory = Memory.start(program, state, SYSTEM.pack())
+        return integrate(Engine(program), memory, grid, Constant(np.zeros(0)), rule=Rule(), compile=False, checkpoint=keeper)
+
+    whole, keeper = go(Keeper(10**9)), Keeper(writes)
+    assert 1 <= whole.stats["pivoted_steps"] < 20
+    assert whole.at.pivots is not None
+    stopped = go(keeper)
+    assert isinstance(stopped.error, Stopped)
+    assert (stopped.at.pivots is None) == (stopped.stats["pivoted_steps"] < 8)
+    again = go(keeper)
+    assert again.error is None
+    for name in ("state", "lam", "work"):
+        np.testing.assert_array_equal(getattr(again.records, name), getattr(whole.records, name), err_msg=name)
+    assert again.at.pivots == whole.at.pivots
+    for name in ("steps", "iterations", "pivoted_steps"):
+        assert again.stats[name] == whole.stats[name]
+
+
+def test_what_steps_that_are_not_recorded_left_behind_is_taken_back():
+    """Rows are written ahead of the record: a run that ends in between has the row that it had."""
+    grid, rng = Grid(0.0, 1.0, 0.1, 4), np.random.default_rng(0)
+    run = Run(grid, PROGRAM, len(grid.saved))
+    ahead = run.ahead()
+    ahead.state[0], ahead.lam[0], ahead.work[0] = (rng.normal(size=n) for n in (PROGRAM.n_state, PROGRAM.n_lam, 2))
+    run.written(3)
+    kept = run.records.row(0)
+    for array in (run.ahead().state, run.ahead().lam, run.ahead().work):
+        array[0] += 1.0
+    run.close()
+    assert (run.rows, run.done, run.times().tolist()) == (1, 3, [pytest.approx(0.3)])
+    for name in ("state", "lam", "work"):
+        np.testing.assert_array_equal(getattr(run.records, name)[:1], getattr(kept, name))

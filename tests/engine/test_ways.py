@@ -22,7 +22,7 @@ from conftest import (
 from dalembert.engine import compiler
 from dalembert.engine.driver import Engine, Grid, integrate
 from dalembert.engine.inputs import Constant
-from dalembert.engine.machine import Memory, Pivoted, Records
+from dalembert.engine.machine import Memory, Pivoted, Records, Task
 from dalembert.engine.newton import Rule
 from dalembert.engine.program import Program
 
@@ -168,7 +168,7 @@ def test_pivoted_solver_gives_the_same_step():
     results = []
     for runner in (Pivoted(program), Engine(program).machine()):
         memory, out = Memory.start(program, state, par), Records.empty(program, 5)
-        outcome = runner.run(memory, out, t0=0.0, first=0, steps=5, h=0.01, inputs=np.zeros((1, 0)), save_every=1, rule=Rule())
+        outcome = runner.run(memory, out, Task(0.0, 0.01, Rule(), steps=5))
         assert outcome.failed < 0
         results.append(out.state)
     np.testing.assert_allclose(results[0], results[1], atol=1e-14)
@@ -212,6 +212,54 @@ def test_times_are_counted_and_the_last_step_is_shortened():
     assert short.t.tolist() == [0.0, 0.05]
     exact = np.cos(0.05)
     assert abs(short.q[-1, 0] - exact) < 1e-4
+
+
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("adaptive", [False, True])
+@pytest.mark.parametrize("t_end", [1000.0000005, 999.9999995, 1000 * (1 + 1e-12), 0.125 + 5e-11, 1000.05, 1000.099999])
+def test_the_last_step_ends_where_it_is_asked_to(t_end, adaptive, compile):
+    """A free motion shows how far the steps went: to the last time, not to one near it."""
+    step, options = 0.125, {"adaptive": adaptive, "compile": compile}
+    sol = da.simulate(da.Mechanical(1, mass=1.0), "rattle", q=[0.0], v=[1.0], t_end=t_end, step=step, **options)
+    assert sol.t[-1] == t_end
+    assert abs(sol.q[-1, 0] - t_end) <= 4 * np.spacing(t_end)
+    if not adaptive:
+        last = np.diff(sol.t)[-1]
+        assert 1e-4 * step < last < 1.00011 * step
+        np.testing.assert_array_equal(sol.t[:-1], step * np.arange(len(sol.t) - 1))
+
+
+@pytest.mark.parametrize("t0", [0.0, 1.0, -5.0, 1e6, 1e-9])
+def test_every_grid_ends_at_its_end(t0):
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        h = 10 ** rng.uniform(-4, 1)
+        t_end = t0 + h * rng.integers(0, 2000) + h * rng.choice([0.0, 1e-12, -1e-12, 1e-7, -1e-7, 1e-3, 0.5, 0.99999])
+        if t_end < t0:
+            continue
+        grid = Grid(t0, t_end, h)
+        length = grid.full * h + grid.remainder
+        assert abs(t0 + length - t_end) <= 8 * np.spacing(max(abs(t0), abs(t_end)))
+        assert grid.remainder == 0 or grid.remainder > 9e-5 * h or not grid.full
+        assert grid.remainder < 1.00011 * h
+        t = grid.times(np.arange(grid.steps + 1))
+        assert (np.diff(t) > 0).all()
+
+
+def test_steps_that_do_not_advance_the_time_are_refused():
+    free = da.Mechanical(1, mass=1.0)
+    for t0 in (1e16, -1e16):
+        with pytest.raises(da.MethodError, match=r"step = 0.1 does not advance the time: numbers near t = -?1e\+16 lie 2 apart"):
+            da.simulate(free, "rattle", q=[0.0], v=[1.0], t0=t0, t_end=t0 + 64, step=0.1)
+    sol = da.simulate(free, "rattle", q=[0.0], v=[1.0], t0=1e16, t_end=1e16 + 640, step=20.0)
+    np.testing.assert_array_equal(np.diff(sol.t), 20.0)
+
+
+@pytest.mark.parametrize("name", ["save_every", "max_iterations"])
+@pytest.mark.parametrize("value", [0, -1, 1.5, True, 2**64, 10**400])
+def test_counts_are_whole_numbers_that_fit(name, value):
+    with pytest.raises(da.MethodError, match=f"{name} must be a whole number"):
+        da.simulate(da.catalog.harmonic_oscillator(), "rattle", t_end=1.0, step=0.1, **{name: value})
 
 
 def test_work_counters_are_pinned():

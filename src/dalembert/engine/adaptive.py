@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 
 from dalembert.engine.machine import Records
-from dalembert.engine.run import Array, Grid, Run, Stat, Stretch
+from dalembert.engine.run import STRETCH, Array, Grid, Notes, Run, Stand, Stat, Stretch, resolution
 from dalembert.engine.steps import Explain, March, room
 from dalembert.errors import StepTooSmall
 
@@ -29,14 +29,13 @@ class Adaptive:
         self.done = self.iterations = self.rejected = 0
         self.shortest, self.longest = np.inf, 0.0
         self.size = np.nan  # of Newton's last change in a step that failed
-        self.carried: dict[str, float] = {}  # what a controller carries from step to step
+        self.carried: Notes = {}  # what a controller carries from step to step
         self._rows: Records = room(march.ways.program, 4)
         self._tried: list[tuple[float, float, int]] = []  # length, time after it, and iterations of each step that was tried
         self._hold()
 
     def _hold(self) -> None:
-        memory = self.memory
-        self._held = (self._t, memory.state.copy(), memory.last.copy(), memory.before.copy())
+        self._held = (self._t, self.memory.copy())
 
     # ---- for controllers --------------------------------------------------------------------------------
 
@@ -51,8 +50,9 @@ class Adaptive:
 
     def limit(self, h: float) -> float:
         """`h`, or what is left to the end or to the next jump of the inputs; a little more, rather than a tiny last step."""
-        left = self._stop() - self._t
-        return left if left <= 1.0001 * h else h
+        stop = self._stop()
+        left = stop - self._t
+        return left if left - h <= max(STRETCH * h, 2 * resolution(stop)) else h
 
     def _stop(self) -> float:
         """Where steps have to end next."""
@@ -66,7 +66,7 @@ class Adaptive:
             self._rows = Records(*(np.concatenate(p) for p in ((r.state, more.state), (r.lam, more.lam), (r.work, more.work))))
         row = self._rows.rows(k, k + 1)
         row.work[:] = 0.0
-        outcome = self.march.take(1, h, row, t0=self._t, thorough=False)
+        outcome = self.march.take(self.march.task(h, t0=self._t), row, thorough=False)
         if not outcome.steps:
             self.size = outcome.size
             return False
@@ -77,8 +77,8 @@ class Adaptive:
 
     def back(self, *, rejected: bool = True) -> None:
         """Undo what was tried since the last accepted step."""
-        memory = self.memory
-        self._t, memory.state[:], memory.last[:], memory.before[:] = self._held
+        self._t, held = self._held
+        self.memory.put(held)
         self.rejected += rejected
         self._tried.clear()
 
@@ -121,13 +121,19 @@ class Adaptive:
         self._hold()
         return Stretch(t, self._rows.rows(0, len(times)))
 
-    def resume(self, done: int, notes: Mapping[str, float]) -> None:
-        self.done, self.carried = done, dict(notes)
-        self._t = self.carried.pop("t", self.grid.t0)
+    def resume(self, stand: Stand) -> None:
+        self.march.resume(stand)
+        self.done, notes = stand.done, stand.notes
+        self.carried = {name.removeprefix("control."): x for name, x in notes.items() if name.startswith("control.")}
+        self._t = notes["t"]
+        self.iterations, self.rejected = int(notes["iterations"]), int(notes["rejected"])
+        self.shortest, self.longest = notes["shortest"], notes["longest"]
         self._hold()
 
-    def notes(self) -> dict[str, float]:
-        return {**self.carried, "t": self._t}
+    def notes(self) -> Notes:
+        own = {"t": self._t, "iterations": self.iterations, "rejected": self.rejected}
+        lengths = {"shortest": float(self.shortest), "longest": float(self.longest)}
+        return {**self.march.notes(), **own, **lengths, **{f"control.{name}": x for name, x in self.carried.items()}}
 
     def stats(self) -> dict[str, Stat]:
         return {

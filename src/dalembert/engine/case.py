@@ -7,23 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-from casadi import SX
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.checking import number, reals, shown, whole
 from dalembert.engine import kinds
 from dalembert.engine.consistent import Consistent
-from dalembert.engine.inputs import Inputs, inputs_of
+from dalembert.engine.inputs import Inputs, inputs_of, limits
 from dalembert.engine.kinds import Given, Values
 from dalembert.engine.machine import memory as physical_memory
 from dalembert.engine.newton import EPS, Rule
 from dalembert.engine.program import Program
-from dalembert.engine.run import Grid, Layout
+from dalembert.engine.run import Grid, Layout, resolution
 from dalembert.engine.runners import Engine, Settle
 from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, InconsistentState, MethodError, ModelError
 from dalembert.locks import Lock
 from dalembert.methods.base import Method, find
-from dalembert.methods.step import Step
 from dalembert.systems.base import System
 
 Array = NDArray[np.float64]
@@ -74,10 +72,28 @@ class Case:
         """The state vector at the start: the values, and what the method carries along."""
         return start(self.system, layout, self.values, self.par, self.t0, self.inputs, self.lam)
 
+    def inputs_at(self, t: Array) -> tuple[Array, ModelError | None]:
+        """The inputs at times, nan where they cannot be evaluated, and what is wrong at the first of these."""
+        rows, fault = np.full((len(t), self.system.nu), np.nan), None
+        try:
+            rows[:] = limits(self.inputs, t)
+        except Exception:  # a function of the user's, which may raise anything at some of the times
+            for k, when in enumerate(t):
+                try:
+                    rows[k] = self.inputs(t[k : k + 1])[0]
+                except Exception as error:
+                    fault = fault or ModelError(f"u failed at t = {when:g}: {type(error).__name__}: {error}")
+        bad = ~np.isfinite(rows).all(axis=1)
+        if bad.any() and fault is None:
+            k = int(np.argmax(bad))
+            fault = ModelError(f"u is not finite at t = {t[k]:g}: {rows[k]}")
+        return rows, fault
+
     def explain(self, layout: Layout, state: Array, t: float, h: float) -> DalembertError | None:
         """Why a step from a state failed, where that can be told."""
         values = {name: state[layout.fields[name]] for name in self.system.state}
-        return kinds.explain(self.system, values, self.par, t, h, self.inputs(np.array([t]))[0])
+        u, fault = self.inputs_at(np.array([t]))
+        return fault or kinds.explain(self.system, values, self.par, t, h, u[0])
 
 
 def project(system: System, given: Given, par: Array, t: float, u: Array) -> Consistent:
@@ -127,18 +143,8 @@ def prepare(system: System, method: Method) -> Engine:
 
 
 def _build(system: System, method: Method) -> Engine:
-    program = Program(_guarded(system, replace(method.step(system), kept=method.kept(system))))
+    program = Program(replace(method.step(system), kept=method.kept(system)))
     return Engine(program, _settling(system, program))
-
-
-def _guarded(system: System, step: Step) -> Step:
-    """A step that fails where the energy at its end is not finite."""
-    if not system.has_energy:
-        return step
-    at = {name: step.next[name] for name in system.state}
-    f = system.function("energy")
-    values = [at.get(name, SX.zeros(f.size1_in(name))) for name in system.variables]
-    return replace(step, finite=f(*values, step.t + step.h, SX.zeros(system.nu), step.par))
 
 
 def _settling(system: System, layout: Layout) -> Settle | None:
@@ -190,6 +196,11 @@ def make_grid(t0: float, t_end: float, step: float, save_every: int) -> Grid:
         raise MethodError(f"step must be positive, not {step:g}; to run backwards in time, reverse the velocities")
     if t_end < t0:
         raise MethodError(f"t_end = {t_end:g} lies before t0 = {t0:g}; to run backwards in time, reverse the velocities")
+    if step < 2 * resolution(t0, t_end):
+        raise MethodError(
+            f"step = {step:g} does not advance the time: numbers near t = {max(t0, t_end, key=abs):g} lie "
+            f"{np.spacing(max(abs(t0), abs(t_end))):.2g} apart; count the time from another t0, or take larger steps"
+        )
     save_every = whole("save_every", save_every, most=2**62)
     count = (t_end - t0) / step
     if count / save_every > min(1e9, physical_memory() / 48):

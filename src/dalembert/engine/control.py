@@ -8,7 +8,7 @@ Reversible    step density carried along by a reversible recursion (Hairer, Soed
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import casadi as ca
 import numpy as np
@@ -25,6 +25,7 @@ from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 Bound = Callable[[Adaptive], None]  # makes the steps that are accepted next
+ADVANCES = 1e-13  # of the time: the least step by which it advances well above its rounding
 
 
 @dataclass(frozen=True)
@@ -35,14 +36,13 @@ class Control:
     largest: float | None = None
 
     def bounds(self, walk: Adaptive) -> tuple[float, float]:
-        span = walk.grid.t_end - walk.grid.t0
-        low = self.smallest if self.smallest is not None else 1e-13 * max(span, abs(walk.grid.t_end))
-        high = self.largest if self.largest is not None else span
-        if walk.grid.h < low or walk.grid.h > max(high, low):
-            raise MethodError(
-                f"the first step {walk.grid.h:g} lies outside the bounds of the controller, {low:.3g} .. {high:.3g}"
-            )
-        return low, high
+        """The shortest and the longest step from where a run stands; below the shortest, times could not be told apart."""
+        t0, t_end, h = walk.grid.t0, walk.grid.t_end, walk.grid.h
+        low = self.smallest if self.smallest is not None else 1e-13 * max(t_end - t0, abs(t0), abs(t_end))
+        high = self.largest if self.largest is not None else t_end - t0
+        if h < low or h > max(high, low):
+            raise MethodError(f"the first step {h:g} lies outside the bounds of the controller, {low:.3g} .. {high:.3g}")
+        return max(low, ADVANCES * abs(walk.t)), high
 
     def check(self) -> None:
         """Refuse options that make no sense."""
@@ -56,10 +56,6 @@ class Control:
     def bind(self, system: System, method: Method, par: Array) -> Bound:
         """A function that makes the next accepted step."""
         raise TypeError(f"{type(self).__name__} does not define bind()")
-
-    def spec(self) -> list[object]:
-        """Name and options, to tell one run from another."""
-        return [type(self).__name__, {k: repr(v) for k, v in asdict(self).items() if not callable(v)}]
 
 
 @strict
@@ -88,6 +84,7 @@ class Backoff(Control):
             while not walk.try_step(now := walk.limit(h)):
                 walk.back()
                 h, good = self.shrink * now, 0
+                h = now / 2 if walk.limit(h) == now else h  # the end is so near that it would be tried again
                 if h < low:
                     raise walk.fail(h, low, "Newton's iteration fails at every step tried")
             good += 1
@@ -104,7 +101,8 @@ class ErrorControl(Control):
     """Keep the local error of each step below `atol + rtol |y|`, measured by step doubling, with a PI controller.
 
     A step of `h` is compared with two of `h / 2`, which are kept; their error is about `|difference| / (2^p - 1)` for a method
-    of order p. All rows of the solution are steps of the method itself.
+    of order p. All rows of the solution are steps of the method itself, none shorter than `smallest` but for the last two,
+    which end at `t_end`.
     """
 
     rtol: float = 1e-6
@@ -140,14 +138,16 @@ class ErrorControl(Control):
 
         def advance(walk: Adaptive) -> None:
             low, high = self.bounds(walk)
-            h, previous = walk.carried.get("h", walk.grid.h), walk.carried.get("error", 1.0)
+            pair, previous = 2 * low, walk.carried.get("error", 1.0)  # two half steps are what is kept
+            h = max(walk.carried.get("h", walk.grid.h), pair)
             fastest = self.fastest
             while (error := self._error(walk, now := walk.limit(h), parts, order)) > 1.0:
                 walk.back()
                 shrink = self.safety * error ** (-1 / (order + 1)) if np.isfinite(error) else 0.25
                 h, fastest = now * float(np.clip(shrink, 0.1, 0.9)), 1.0
-                if h < low:
-                    raise walk.fail(h, low, "the local error stays above the tolerance")
+                if h < pair and now <= pair:
+                    raise walk.fail(h / 2, low, "the local error stays above the tolerance")
+                h = max(h, pair)
             growth = self.safety * error ** (-0.7 / (order + 1)) * previous ** (0.4 / (order + 1))
             growth = float(np.clip(growth, self.slowest, fastest))
             walk.carried = {"h": min(max(now, h if now < h else 0.0) * growth, high), "error": max(error, 1e-4)}

@@ -11,7 +11,7 @@ from dalembert.engine.inputs import Inputs
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
 from dalembert.engine.progress import Bar
-from dalembert.engine.run import Array, Grid, Layout, Run, Stretch
+from dalembert.engine.run import Array, Grid, Layout, Run, Stand, Stat, Stretch
 from dalembert.engine.runners import Engine, Ways, step_inputs
 from dalembert.engine.steps import Equal, Explain, March, Shortened, Stepper
 from dalembert.errors import DalembertError, Interrupted
@@ -22,11 +22,15 @@ __all__ = ["Array", "Engine", "Grid", "Inputs", "Layout", "Run", "Ways", "integr
 class Keeper(Protocol):
     """Keeps a run in a file."""
 
-    def restore(self, run: Run, memory: Memory) -> None:
+    def restore(self, run: Run) -> None:
         """Begin with what the file holds, if there is one."""
 
-    def write(self, run: Run, memory: Memory) -> None:
-        """Write the run as it stands, if it is time to."""
+    @property
+    def due(self) -> bool:
+        """Whether it is time to write."""
+
+    def write(self, run: Run) -> None:
+        """Write the run as it stands."""
 
 
 class Observer(Protocol):
@@ -38,8 +42,8 @@ class Observer(Protocol):
     def stopped(self) -> bool:
         """Whether the run is to end."""
 
-    def begin(self, state: Array, inside: Shortened) -> None:
-        """The run begins there; `inside` makes steps that end between those of the run."""
+    def begin(self, state: Array, inside: Shortened, t: float | None = None) -> None:
+        """The run begins there, or goes on where no time is given; `inside` makes steps that end between those of the run."""
 
     def look(self, stretch: Stretch) -> Stretch:
         """The same stretch, or what is left of it where the run ends inside."""
@@ -72,54 +76,93 @@ def integrate(
     varying = control is not None and grid.steps > 0
     stepper: Stepper = Adaptive(march, grid, control, explain) if varying and control else Equal(march, grid, explain)
     run = Run(grid, ways.program, None if varying else len(grid.saved), unknowns=unknowns)
-    ready = time.perf_counter()
+    inside = Shortened(ways, march.runner, inputs, rule, memory.par)
+    clock = _Clock(begun)
+    loop = _Loop(stepper, run, memory, clock, checkpoint, watch)
     if checkpoint is not None:
-        checkpoint.restore(run, memory)
-        stepper.resume(run.done, run.notes)
+        run.stats = loop.stats()
+        checkpoint.restore(run)
+        loop.resume()
     if watch is not None:
-        watch.begin(memory.state, Shortened(ways, march.runner, inputs, rule, memory.par))
+        watch.begin(memory.state, inside, None if run.done else grid.t0)
     with Bar(progress, stepper.total) as bar:
         try:
-            _loop(stepper, run, memory, bar, checkpoint, watch)
+            loop.go(bar)
         except KeyboardInterrupt:
             of = "" if varying else f" of {grid.steps}"
             run.fail(
                 Interrupted(f"interrupted at t = {run.now:g} after {run.done}{of} steps; error.solution holds what was computed")
             )
-        except DalembertError as error:
+        except Exception as error:
             run.fail(error)
-    counts = stepper.stats()
-    run.stats = {
-        "steps": run.done,
-        **counts,
-        "iterations_per_step": float(counts["iterations"]) / max(1, stepper.done),
-        "pivoted_steps": march.rescued,
-        "engine": march.name,
-        "seconds": time.perf_counter() - ready,
-        "compile_seconds": ready - begun,
-    }
+    run.close()
+    if watch is not None:
+        watch.forget(run.now)
+    run.stats = loop.stats()
     return run
 
 
-def _loop(stepper: Stepper, run: Run, memory: Memory, bar: Bar, checkpoint: Keeper | None, watch: Observer | None) -> None:
-    """Stretch after stretch to the end of the run."""
-    while not stepper.finished and not (watch and watch.stopped):
-        held = (memory.state.copy(), memory.last.copy(), memory.before.copy()) if checkpoint is not None else None
-        try:
-            stretch = stepper.advance(run, each=watch is not None)
-            if stretch is not None:
-                run.append(stretch if watch is None else watch.look(stretch))
-        except BaseException:
-            # steps that were made and not recorded: what is written must not go on behind them
-            if held is not None:
-                memory.state[:], memory.last[:], memory.before[:] = held
-            if watch is not None:
-                watch.forget(run.now)
-            raise
-        if watch is not None and watch.fault is not None:
-            raise watch.fault
-        bar.show(stepper.progress)
-        if checkpoint is not None:
-            run.notes = stepper.notes()
-            checkpoint.write(run, memory)
-    run.end()
+class _Clock:
+    """Seconds of a run, those of its earlier parts included."""
+
+    def __init__(self, begun: float) -> None:
+        self._ready, self.earlier = time.perf_counter(), 0.0
+        self.compiling = self._ready - begun
+
+    @property
+    def seconds(self) -> float:
+        return self.earlier + time.perf_counter() - self._ready
+
+
+class _Loop:
+    """Stretch after stretch to the end of a run; after each the run stands behind it, as a whole."""
+
+    def __init__(
+        self, stepper: Stepper, run: Run, memory: Memory, clock: _Clock, checkpoint: Keeper | None, watch: Observer | None
+    ) -> None:
+        self.stepper, self.run, self.memory, self.clock = stepper, run, memory, clock
+        self.checkpoint, self.watch = checkpoint, watch
+
+    def resume(self) -> None:
+        """Go on where the run stands."""
+        at = self.run.at
+        if at.memory is None:
+            return
+        self.memory.put(at.memory)
+        self.stepper.resume(at)
+        self.clock.earlier = at.notes.get("seconds", 0.0)
+
+    def go(self, bar: Bar) -> None:
+        """To the end of the run, or to an event that ends it."""
+        stepper, run, watch, checkpoint = self.stepper, self.run, self.watch, self.checkpoint
+        while not stepper.finished and not (watch and watch.stopped):
+            made = stepper.advance(run, each=watch is not None)
+            stand = None if checkpoint is None else self._stand()
+            if isinstance(made, int):
+                run.written(made, stand)
+            else:
+                run.append(watch.look(made) if watch else made, stand)
+            if watch is not None and watch.fault is not None:
+                raise watch.fault
+            bar.show(stepper.progress)
+            if checkpoint is not None and checkpoint.due:
+                run.stats = self.stats()
+                checkpoint.write(run)
+
+    def _stand(self) -> Stand:
+        """Where the engine stands; the run adds what it has recorded."""
+        notes = {**self.stepper.notes(), "seconds": self.clock.seconds}
+        return Stand(self.run.done, self.run.now, self.memory.copy(), notes, self.stepper.march.ways.pivots)
+
+    def stats(self) -> dict[str, Stat]:
+        """Counts of the work that was done, that of earlier parts of the run included."""
+        stepper, counts = self.stepper, self.stepper.stats()
+        return {
+            "steps": self.run.done,
+            **counts,
+            "iterations_per_step": float(counts["iterations"]) / max(1, stepper.done),
+            "pivoted_steps": stepper.march.rescued,
+            "engine": stepper.march.name,
+            "seconds": self.clock.seconds,
+            "compile_seconds": self.clock.compiling,
+        }

@@ -10,7 +10,7 @@ import numpy as np
 
 from dalembert.checking import flag, shown, text, whole
 from dalembert.engine.machine import Records
-from dalembert.engine.run import Array, Stretch
+from dalembert.engine.run import Array, Stretch, resolution
 from dalembert.errors import DalembertError, MethodError, ModelError, strict
 from dalembert.named import Named
 from dalembert.systems.base import System, scalar
@@ -91,6 +91,7 @@ class Watch:
         self._function = self._build()
         self._state: Array = np.zeros(0)
         self._inside: Inside | None = None
+        self._t0: float | None = None  # where the run begins, if that is not yet behind
 
     @property
     def stopped(self) -> bool:
@@ -117,9 +118,9 @@ class Watch:
         rows = batch(self._function, [*parts, times[:, None], self.par], len(states))[0]
         return np.asarray(dense(rows, self._function.sparsity_out(0))[:, :, 0])
 
-    def begin(self, state: Array, inside: Inside) -> None:
-        """A run begins at a state; `inside` makes steps that end between those of the run."""
-        self._state, self._inside = state.copy(), inside
+    def begin(self, state: Array, inside: Inside, t: float | None = None) -> None:
+        """A run begins at a state, or goes on there where no time is given; `inside` makes steps that end between its own."""
+        self._state, self._inside, self._t0 = state.copy(), inside, t
 
     def look(self, stretch: Stretch) -> Stretch:
         """Find the crossings in a stretch of steps; where one is terminal, the stretch that ends there."""
@@ -142,28 +143,36 @@ class Watch:
 
     def forget(self, t: float) -> None:
         """Steps after `t` were not recorded: drop the crossings in them."""
+        t += resolution(t)  # a crossing at the end of a step may be off by rounding
         self.hits = [[hit for hit in found if hit[0] <= t] for found in self.hits]
         self.stop = None if self.stop is not None and self.stop[0] > t else self.stop
 
     def search(self, times: Array, states: Array) -> None:
-        """Find crossings between states that follow each other, up to a terminal one."""
+        """Find crossings between states that follow each other, up to a terminal one.
+
+        Each step has its end, not its beginning, which is the end of the one before. A run that begins on a zero and leaves it
+        crosses it there; that does not end the run.
+        """
         g = self.values(states, times)
         bad = ~np.isfinite(g)
         g = g[: np.argmax(bad.any(axis=1))] if bad.any() else g
         up, down = (g[:-1] < 0) & (g[1:] >= 0), (g[:-1] > 0) & (g[1:] <= 0)
-        located = []
+        if self._t0 is not None and len(g) > 1:
+            up[0], down[0] = up[0] | (g[0] == 0) & (g[1] > 0), down[0] | (g[0] == 0) & (g[1] < 0)
+        located: list[tuple[float, Array, int]] = []
         for k, event in enumerate(self.events):
             crossed = up[:, k] if event.direction > 0 else down[:, k] if event.direction < 0 else up[:, k] | down[:, k]
             for row in np.flatnonzero(crossed):
-                h = times[row + 1] - times[row]
-                located.append((*self._refine(k, times[row], h, states[row], g[row, k], g[row + 1, k], states[row + 1]), k))
+                ends = (times[row], times[row + 1]), (states[row], states[row + 1]), (g[row, k], g[row + 1, k])
+                located.append((*self._refine(k, *ends), k))
         located.sort(key=lambda hit: hit[0])
+        ending = [(t, state) for t, state, k in located if self.events[k].terminal and t != self._t0]
+        self.stop = ending[0] if ending else None
         for t, state, k in located:
-            self.hits[k].append((t, state))
-            if self.events[k].terminal:
-                self.stop = (t, state)
-                return
-        if bad.any():
+            if self.stop is None or t <= self.stop[0]:
+                self.hits[k].append((t, state))
+        self._t0 = None
+        if self.stop is None and bad.any():
             row, k = np.argwhere(bad)[0]
             raise ModelError(f"{self.events[k].name} is not finite at t = {times[row]:g}")
 
@@ -175,27 +184,33 @@ class Watch:
     def _value(self, k: int, state: Array, t: float) -> float:
         return float(self._function(*(state[part] for part in self._fields.values()), t, self.par)[k])
 
-    def _refine(self, k: int, t: float, h: float, begin: Array, g0: float, g1: float, end: Array) -> Hit:
-        """The crossing inside a step: regula falsi with the Illinois rule, until the bracket is round-off."""
-        a, fa, b, fb, side = 0.0, g0, h, g1, 0
-        best, tau, there = abs(g1), h, end.copy()
-        enough = EPS * max(abs(g0), abs(g1))
+    def _refine(self, k: int, t: tuple[float, float], states: tuple[Array, Array], g: tuple[float, float]) -> Hit:
+        """The crossing inside a step, by times, states and values at its ends.
+
+        Regula falsi with the Illinois rule, until the bracket is round-off.
+        """
+        if g[0] == 0:
+            return float(t[0]), states[0].copy()
+        h = t[1] - t[0]
+        a, fa, b, fb, side = 0.0, g[0], h, g[1], 0
+        best, found = abs(g[1]), (float(t[1]), states[1].copy())
+        enough = EPS * max(abs(g[0]), abs(g[1]))
         for _ in range(60):
-            if best <= enough or b - a <= EPS * max(h, abs(t)):
+            if best <= enough or b - a <= EPS * max(h, abs(t[0])):
                 break
             c = (fa * b - fb * a) / (fa - fb)
             c = c if a < c < b else (a + b) / 2
-            state = self._short(t, begin, c).state[0]
-            f = self._value(k, state, t + c)
+            state = self._short(t[0], states[0], c).state[0]
+            f = self._value(k, state, t[0] + c)
             if abs(f) < best:
-                best, tau, there = abs(f), c, state.copy()
+                best, found = abs(f), (float(t[0] + c), state.copy())
             if f * fb > 0:
                 b, fb, fa = c, f, fa / 2 if side < 0 else fa
                 side = -1
             else:
                 a, fa, fb = c, f, fb / 2 if side > 0 else fb
                 side = 1
-        return t + tau, there
+        return found
 
     def results(self) -> dict[str, Hits]:
         """All crossings by the name of their event."""

@@ -160,3 +160,9 @@ def _held(nu: int, times: ArrayLike, values: ArrayLike) -> Held:
     if u.shape[1] != nu or not np.isfinite(u).all() or not (np.diff(t) > 0).all():
         raise InconsistentState(f"u=(times, values) needs increasing times and {nu} finite values for each, not {u.shape}")
     return Held(t, u)
+
+
+def limits(inputs: Inputs, t: Array) -> Array:
+    """The inputs at the rows of a run: where they jump, what they were up to then, as all else that a row holds."""
+    first = t[1] if len(t) > 1 else t[0] + 1.0  # the first row is the beginning of a step
+    return inputs.within(t, np.append(t[:1], t[:-1]), np.append(first, t[1:]))

@@ -81,16 +81,13 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
             return;
         }
         for (int j = 0; j < DA_UNKNOWNS; j++) { before[j] = last[j]; last[j] = x[j]; }
-        for (int j = 0; j < DA_STATE; j++) state[j] = new_state[j];
         out_work[2 * row] += work[0];
         out_work[2 * row + 1] += work[1];
-        if ((first + i + 1) % save_every == 0) {
-            for (int j = 0; j < DA_STATE; j++) out_state[row * DA_STATE + j] = new_state[j];
-            for (int j = 0; j < DA_LAM; j++) out_lam[row * DA_LAM + j] = lam[j];
-            if (out_unknowns)
-                for (int j = 0; j < DA_UNKNOWNS; j++) out_unknowns[row * DA_UNKNOWNS + j] = x[j];
-            row++;
-        }
+        for (int j = 0; j < DA_STATE; j++) out_state[row * DA_STATE + j] = state[j] = new_state[j];
+        for (int j = 0; j < DA_LAM; j++) out_lam[row * DA_LAM + j] = lam[j];
+        if (out_unknowns)
+            for (int j = 0; j < DA_UNKNOWNS; j++) out_unknowns[row * DA_UNKNOWNS + j] = x[j];
+        if ((first + i + 1) % save_every == 0) row++;
     }
     outcome->steps = steps;
 }

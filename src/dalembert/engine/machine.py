@@ -1,7 +1,7 @@
 """Running a program step by step: the virtual machine, and the careful solver behind every way of running.
 
-A runner advances a `Memory` by a number of equal steps and writes what is asked for into `Records`. All runners have the same
-`run`; what they compute agrees to the last bits.
+A runner advances a `Memory` by the equal steps of a `Task` and writes what is asked for into `Records`. What runners compute
+agrees to the last bits.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import casadi as ca
 import numpy as np
@@ -21,6 +21,7 @@ from dalembert.errors import MethodError
 from dalembert.locks import Lock
 
 Call = Callable[[], object]  # does its work on arrays that are bound to it
+NONE = np.zeros((1, 0))  # the inputs of all steps, where there are none
 
 
 @dataclass
@@ -38,8 +39,30 @@ class Memory:
         return cls(state.copy(), first, first.copy(), par)
 
     def copy(self) -> Memory:
-        """The same place, to go on from it more than once."""
+        """The same place, which stays as it is while this one goes on; the parameters are shared."""
         return Memory(self.state.copy(), self.last.copy(), self.before.copy(), self.par)
+
+    def put(self, other: Memory) -> None:
+        """Go where another memory stands."""
+        self.state[:], self.last[:], self.before[:] = other.state, other.last, other.before
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a runner is asked for: `steps` equal steps; step k begins at `t0 + k h` for `k = first, first + 1, ...`.
+
+    `inputs` has one row for each step (or one for all). A row of the records is complete after each step whose number from the
+    beginning of the run is a multiple of `save_every`. The row that is not complete holds the last step that was made; work is
+    added up in it.
+    """
+
+    t0: float
+    h: float
+    rule: Rule
+    steps: int = 1
+    first: int = 0
+    save_every: int = 1
+    inputs: Array = field(default_factory=lambda: NONE)
 
 
 @dataclass
@@ -70,6 +93,18 @@ class Records:
         part = slice(first, last)
         unknowns = None if self.unknowns is None else self.unknowns[part]
         return Records(self.state[part], self.lam[part], self.work[part], unknowns)
+
+    def row(self, k: int) -> Records:
+        """A copy of one row."""
+        unknowns = None if self.unknowns is None else self.unknowns[k : k + 1].copy()
+        return Records(self.state[k : k + 1].copy(), self.lam[k : k + 1].copy(), self.work[k : k + 1].copy(), unknowns)
+
+    def put(self, k: int, rows: Records) -> None:
+        """Write rows from number `k` on."""
+        part = slice(k, k + len(rows.state))
+        self.state[part], self.lam[part], self.work[part] = rows.state, rows.lam, rows.work
+        if self.unknowns is not None and rows.unknowns is not None:
+            self.unknowns[part] = rows.unknowns
 
 
 def memory() -> float:
@@ -117,15 +152,16 @@ class VirtualMachine:
 
     def __init__(self, program: Program) -> None:
         self.program = p = program
-        # state, last and before lie side by side, as do their values after the step: one copy moves both
-        self.now, self.after = np.zeros(p.n_state + 2 * p.n_unknowns), np.zeros(p.n_state + p.n_unknowns)
-        self.state, self.last, self.before = np.split(self.now, [p.n_state, p.n_state + p.n_unknowns])
-        self.next, self.x = np.split(self.after, [p.n_state])
+        # what a step leaves lies side by side, and so does what it is moved to: one copy moves all of it
+        cuts = np.cumsum([p.n_state, p.n_unknowns, p.n_lam])
+        self.now, self.after = np.zeros(cuts[-1] + p.n_unknowns), np.zeros(cuts[-1])
+        self.state, self.last, self.made, self.before = np.split(self.now, cuts)
+        self.next, self.x, self.lam = np.split(self.after, cuts[:-1])
         self.t, self.h = np.zeros(1), np.zeros(1)
         self.u, self.par = np.zeros(p.n_u), np.zeros(p.step.par.numel())
         common = [self.state, self.t, self.h, self.u, self.par]
         x, last, before = (np.split(a, p.cuts) for a in (self.x, self.last, self.before))
-        self.lam, self.work, self.check = np.zeros(p.n_lam), np.zeros(2), np.zeros(1)
+        self.work, self.check = np.zeros(2), np.zeros(1)
         self._lock = Lock()  # the buffers serve one run at a time
         self.solves = []
         self._keep: list[object] = []
@@ -152,25 +188,19 @@ class VirtualMachine:
         self._keep.append(kept)
         return evaluate
 
-    def run(
-        self, memory: Memory, out: Records, *, t0: float, first: int, steps: int, h: float, inputs: Array, save_every: int,
-        rule: Rule,
-    ) -> Outcome:  # fmt: skip
-        """Advance by `steps` steps; step k begins at `t0 + k h` for `k = first, first + 1, ...`.
-
-        `inputs` has one row a step (or one row for all). A row of `out` is written after each step whose number from
-        the beginning of the run is a multiple of `save_every`; work is added up in between.
-        """
+    def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
+        """Advance a memory by the steps of a task, up to one that fails."""
+        t0, h, first, steps, save_every, inputs = task.t0, task.h, task.first, task.steps, task.save_every, task.inputs
         with self._lock:
             self._load(memory, h, inputs)
             varying = len(inputs) > 1
             # everything the loop touches as a local name: at a few microseconds a step, looking things up costs
-            cut = self.program.n_state + self.program.n_unknowns
-            before, last, now, after = _view(self.before), _view(self.last), _view(self.now)[:cut], _view(self.after)
+            before, last, after = _view(self.before), _view(self.last), _view(self.after)
+            now = _view(self.now)[: len(after)]
             t, check, work, finish = _view(self.t), _view(self.check), _view(self.work), self.finish
             works, working = _view(out.work), self.program.working
             solves = [
-                (begin, rule.bind(update, size, factor, accept), weigh)
+                (begin, task.rule.bind(update, size, factor, accept), weigh)
                 for begin, factor, update, accept, size, weigh in self.solves
             ]
             iterations, row, failed, done = 0, 0, -1, steps
@@ -203,6 +233,8 @@ class VirtualMachine:
                 if (k + 1) % save_every == 0:
                     self._write(out, row)
                     row += 1
+            if done and (first + done) % save_every:
+                self._write(out, row)
             memory.state[:], memory.last[:], memory.before[:] = self.state, self.last, self.before
             size = 0.0 if failed < 0 else math.nan if failed == len(solves) else float(self.solves[failed][4][0])
             return Outcome(done, iterations, failed, size)
@@ -214,10 +246,10 @@ class VirtualMachine:
             self.u[:] = inputs[0]
 
     def _write(self, out: Records, row: int) -> None:
-        out.state[row] = self.next
-        out.lam[row] = self.lam
+        out.state[row] = self.state
+        out.lam[row] = self.made
         if out.unknowns is not None:
-            out.unknowns[row] = self.x
+            out.unknowns[row] = self.last
 
 
 class Pivoted(VirtualMachine):

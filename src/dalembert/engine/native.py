@@ -10,8 +10,8 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine import compiler
-from dalembert.engine.machine import Memory, Outcome, Records
-from dalembert.engine.newton import Array, Rule
+from dalembert.engine.machine import Memory, Outcome, Records, Task
+from dalembert.engine.newton import Array
 from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.errors import CompilerError
 
@@ -83,27 +83,15 @@ class Native:
             ctypes.POINTER(_Rule), ctypes.POINTER(_Outcome),
         ]  # fmt: skip
 
-    def run(
-        self,
-        memory: Memory,
-        out: Records,
-        *,
-        t0: float,
-        first: int,
-        steps: int,
-        h: float,
-        inputs: Array,
-        save_every: int,
-        rule: Rule,
-    ) -> Outcome:
-        """Advance by `steps` steps in one native call; see `VirtualMachine.run`."""
-        inputs = np.ascontiguousarray(inputs)
+    def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
+        """Advance a memory by the steps of a task in one native call."""
+        inputs, rule = np.ascontiguousarray(task.inputs), task.rule
         c_rule = _Rule(rule.tolerance, rule.refresh, rule.stagnation, rule.floor, rule.limit, rule.max_iterations)
         outcome = _Outcome(0, 0, -1, 0.0)
         self._run(
-            steps, first, t0, h, _pointer(memory.state), _pointer(memory.last), _pointer(memory.before), _pointer(memory.par),
-            _pointer(inputs), int(len(inputs) > 1), save_every, _pointer(out.state), _pointer(out.lam),
-            _pointer(out.work), _pointer(out.unknowns), c_rule, outcome,
+            task.steps, task.first, task.t0, task.h, _pointer(memory.state), _pointer(memory.last), _pointer(memory.before),
+            _pointer(memory.par), _pointer(inputs), int(len(inputs) > 1), task.save_every, _pointer(out.state),
+            _pointer(out.lam), _pointer(out.work), _pointer(out.unknowns), c_rule, outcome,
         )  # fmt: skip
         return Outcome(outcome.steps, outcome.iterations, outcome.failed, outcome.size)
 

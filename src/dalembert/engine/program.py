@@ -9,7 +9,7 @@ For each solve of a step
     begin = guess, then factor at the guess
 and at the end
     finish(state, t, h, u, par, all unknowns) -> next state, multipliers, work, sum of squares (not finite where
-    anything is not, the energy included).
+    anything is not).
 
 The Jacobian is taken and eliminated at one iterate (in `factor`) and kept while it serves well; with a first guess by
 extrapolation it nearly always serves to the end. What does not change between iterations is computed once: `constants`
@@ -66,7 +66,7 @@ class Program:
     """The functions of a step, their sizes, and where things lie in the state."""
 
     def __init__(self, step: Step, orders: tuple[Order, ...] | None = None) -> None:
-        self.step = step
+        self.step, self.orders = step, orders
         self.fields: dict[str, slice] = {}
         start = 0
         for name, symbol in step.state.items():
@@ -92,7 +92,7 @@ class Program:
         self.working = ca.sparsify(SX(work)).nnz() > 0
         after = ca.vertcat(*step.next.values())
         # what is finite vanishes beside the sum of squares at which a state counts as infinite
-        other = ca.sum1(step.lam) + ca.sum1(work) + (SX(0.0) if step.finite is None else step.finite)
+        other = ca.sum1(step.lam) + ca.sum1(work)
         outputs = [after, step.lam, work, ca.sumsqr(after) + ca.fabs(other) / HUGE]
         self.finish = ca.Function("finish", [*self.common, *known], [ca.densify(x) for x in outputs])
 

@@ -14,12 +14,11 @@ from typing import Protocol
 import numpy as np
 
 from dalembert.engine.inputs import Inputs
-from dalembert.engine.machine import Memory, Outcome, Records
-from dalembert.engine.newton import Rule
+from dalembert.engine.machine import NONE, Memory, Outcome, Records, Task
 from dalembert.engine.ode import Rate
 from dalembert.engine.projection import Levels, choose, project, quality, whole
-from dalembert.engine.run import Array
-from dalembert.engine.runners import NONE, Runner, Settle
+from dalembert.engine.run import Array, Pivots
+from dalembert.engine.runners import Runner, Settle
 from dalembert.errors import ConvergenceError, DalembertError
 from dalembert.methods.reduced import Partition, Project, Reduction
 from dalembert.methods.tableaus import Tableau
@@ -52,7 +51,7 @@ def _advance(f: Function, how: Reduction, t0: float, t1: float, y: Array) -> Arr
         return end
     from scipy.integrate import solve_ivp
 
-    with _guarded(how.integrator, t0, t1):
+    with _foreign(how.integrator, t0, t1):
         out = solve_ivp(f, (t0, t1), y, method=how.integrator, rtol=how.rtol, atol=how.atol)
     if not out.success or not np.isfinite(out.y[:, -1]).all():
         raise _failure(how.integrator, t0, t1, out.message)
@@ -60,15 +59,15 @@ def _advance(f: Function, how: Reduction, t0: float, t1: float, y: Array) -> Arr
 
 
 @contextmanager
-def _guarded(integrator: str, t0: float, t1: float) -> Iterator[None]:
-    """SciPy's complaints about values that are not finite, and about its own settings, as errors of ours."""
+def _foreign(integrator: str, t0: float, t1: float) -> Iterator[None]:
+    """What SciPy's integrators and the linear algebra below them raise where the rates are not finite, as an error of ours."""
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     except DalembertError:
         raise
-    except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+    except (ArithmeticError, ValueError, RuntimeError, np.linalg.LinAlgError) as error:
         raise _failure(integrator, t0, t1, str(error)) from error
 
 
@@ -104,45 +103,33 @@ class Flow:
 
         begin, end = self._spans.pop(0)
         self._f.between(begin, end)
-        with _guarded(self.name, begin, end):
+        with _foreign(self.name, begin, end):
             solver = getattr(scipy.integrate, self.name)
             self._solver = solver(self._f, begin, y, end, rtol=self._how.rtol, atol=self._how.atol)
 
-    def run(
-        self,
-        memory: Memory,
-        out: Records,
-        *,
-        t0: float,
-        first: int,
-        steps: int,
-        h: float,
-        inputs: Array,
-        save_every: int,
-        rule: Rule,
-    ) -> Outcome:
-        """Advance by `steps` steps; see `VirtualMachine.run`."""
+    def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
+        """Advance a memory by the steps of a task."""
+        t0, h, first, steps = task.t0, task.h, task.first, task.steps
         begin = t0 + first * h
         self._pieces = [piece for piece in self._pieces if piece.t >= begin]
         row = 0
         for k in range(first + 1, first + steps + 1):
-            t = min(t0 + k * h, self._end)
-            with _guarded(self.name, t - h, t):
-                after = self._at(t)
+            begin, t = t0 + (k - 1) * h, min(t0 + k * h, self._end)
+            with _foreign(self.name, begin, t):
+                after = self._at(begin, t)
             if not np.isfinite(after).all():
-                raise _failure(self.name, t - h, t, None)
-            memory.state[:] = after
-            if k % save_every == 0:
-                out.state[row] = memory.state
-                row += 1
+                raise _failure(self.name, begin, t, None)
+            memory.state[:] = out.state[row] = after
+            row += k % task.save_every == 0
         return Outcome(steps, 0)
 
-    def _at(self, t: float) -> Array:
+    def _at(self, begin: float, t: float) -> Array:
+        """The state at a time; `begin` is the one before that was asked for."""
         while self._solver.t < t and (self._solver.status == "running" or self._spans):
             if self._solver.status != "running":
                 self._begin(self._solver.y)
-            solver, begin = self._solver, self._solver.t
-            with _guarded(self.name, begin, t):
+            solver = self._solver
+            with _foreign(self.name, begin, t):
                 message = solver.step()
             if solver.status == "failed" or not np.isfinite(solver.y).all():
                 raise _failure(self.name, begin, t, message)
@@ -159,31 +146,19 @@ class Steps:
     def __init__(self, name: str, step: Map) -> None:
         self.name, self._step = name, step
 
-    def run(
-        self,
-        memory: Memory,
-        out: Records,
-        *,
-        t0: float,
-        first: int,
-        steps: int,
-        h: float,
-        inputs: Array,
-        save_every: int,
-        rule: Rule,
-    ) -> Outcome:
-        """Advance by `steps` steps; see `VirtualMachine.run`."""
+    def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
+        """Advance a memory by the steps of a task."""
+        t0, h, first, steps = task.t0, task.h, task.first, task.steps
         row, carried = 0, memory.last.copy()
         for k in range(first, first + steps):
             begin, end = t0 + k * h, t0 + (k + 1) * h
-            with _guarded(self.name, begin, end):
+            with _foreign(self.name, begin, end):
                 after = self._step(begin, end, memory.state.copy(), carried)
             if not np.isfinite(after).all():
                 raise _failure(self.name, begin, end, None)
-            memory.state[:], memory.last[:] = after, carried
-            if (k + 1) % save_every == 0:
-                out.state[row] = memory.state
-                row += 1
+            memory.state[:] = out.state[row] = after
+            memory.last[:] = carried
+            row += (k + 1) % task.save_every == 0
         return Outcome(steps, 0)
 
 
@@ -299,6 +274,14 @@ class Integrators:
 
     def careful(self) -> None:
         """There is no other way: a step that fails raises."""
+
+    @property
+    def pivots(self) -> None:
+        """Nothing is pivoted here."""
+
+    def using(self, pivots: Pivots | None) -> Integrators:
+        """Nothing is pivoted here."""
+        return self
 
     def repivoted(self) -> Integrators:
         """Nothing is pivoted here."""

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dalembert.engine.machine import Records
+from dalembert.engine.machine import Memory, Records
+from dalembert.engine.program import Order
 
 Array = NDArray[np.float64]
 Stat = float | int | str | bool  # an entry of the statistics of a run
+Notes = dict[str, float]
+Pivots = tuple[Order, ...]  # of each solve
+STRETCH = 1e-4  # of its length by which a last step may be longer
 _ROWS = 256  # rows of a record whose length is not known beforehand, at first
 
 
@@ -37,9 +42,17 @@ class Layout(Protocol):
     def step(self) -> Point: ...
 
 
+def resolution(*times: float) -> float:
+    """What times of this size are known to: a few units in the last place."""
+    return 4 * math.ulp(max(map(abs, times)))
+
+
 @dataclass(frozen=True)
 class Grid:
-    """Times are counted, never accumulated: step k begins at `t0 + k h`; a last shorter one ends at `t_end`."""
+    """Times are counted, never accumulated: step k begins at `t0 + k h`; a last one of another length ends at `t_end`.
+
+    Where the step does not divide the time, the last one is shorter; a little longer (by `STRETCH` at most), rather than tiny.
+    """
 
     t0: float
     t_end: float
@@ -48,18 +61,19 @@ class Grid:
 
     @property
     def full(self) -> int:
-        """Stat of steps of full length."""
+        """Number of steps of full length."""
         ratio = (self.t_end - self.t0) / self.h
         nearest = round(ratio)
-        return nearest if abs(ratio - nearest) <= 1e-9 * ratio else int(ratio)
+        over = self.t_end - (self.t0 + nearest * self.h)
+        if abs(over) <= resolution(self.t0, self.t_end):
+            return nearest
+        return max(0, nearest - 1) if over <= STRETCH * self.h else nearest
 
     @property
     def remainder(self) -> float:
-        """Length of the last, shorter step; zero where the step divides the time."""
-        ratio = (self.t_end - self.t0) / self.h
-        if abs(ratio - round(ratio)) <= 1e-9 * ratio:
-            return 0.0
-        return self.t_end - (self.t0 + self.full * self.h)
+        """Length of the last step, where it is not that of the others; zero where the step divides the time."""
+        left = self.t_end - (self.t0 + self.full * self.h)
+        return left if left > resolution(self.t0, self.t_end) else 0.0
 
     @property
     def steps(self) -> int:
@@ -95,18 +109,27 @@ class Stretch:
         """The first of these steps."""
         return Stretch(self.t[: steps + 1], self.rows.rows(0, steps))
 
-    def last(self) -> Stretch:
-        """The last of these steps, copied; its work is not."""
-        k, r = len(self) - 1, self.rows
-        unknowns = None if r.unknowns is None else r.unknowns[k:].copy()
-        return Stretch(self.t[k:], Records(r.state[k:].copy(), r.lam[k:].copy(), r.work[k:], unknowns))
+
+@dataclass(frozen=True)
+class Stand:
+    """Where a run stands after the last step that is recorded: all that is needed to go on from there.
+
+    It is replaced as a whole: an interrupt comes before that or after it, and what is written belongs together.
+    """
+
+    done: int
+    now: float  # the time after that step
+    memory: Memory | None = None
+    notes: Notes = field(default_factory=dict)  # what the steps to come need to know beside the memory
+    pivots: Pivots | None = None
+    loose: tuple[Records, float, float] | None = None  # the row that is not complete, its time, that of its multipliers
 
 
 class Run:
     """What a run left behind, complete or not.
 
-    Every `save_every`-th step is a row, and the last step of a run that came to its end. Work is added up in between; that of a
-    row which is not complete is `pending`. The loop is the only owner: it appends, others read.
+    Every `save_every`-th step is a row, and the last step that was made, whether or not the run came to its end. Work is added
+    up in between. The loop is the only owner: it appends, others read.
     """
 
     def __init__(self, grid: Grid, layout: Layout, rows: int | None = None, *, unknowns: bool = False) -> None:
@@ -115,15 +138,27 @@ class Run:
         size = _ROWS if rows is None else rows
         self.records = Records.empty(layout, size, unknowns)  # type: ignore[arg-type]  # it reads the sizes alone
         self._t, self._t_lam = np.empty(size), np.empty(size)
-        self.rows = self.done = 0
-        self.now = grid.t0  # the time after the last step that is recorded, in a row or in the work of the next
-        self.pending = (0.0, 0.0)  # work since the last complete row
-        self.notes: dict[str, float] = {}  # what the steps to come need to know beside the state
+        self.at = Stand(0, grid.t0)
+        self._cut: int | None = None  # rows that count, where an error was found in those after them
         self.error: BaseException | None = None
         self.stats: dict[str, Stat] = {}
-        self._loose: Stretch | None = None  # the last step, where it is not a row
 
     # ---- reading ----------------------------------------------------------------------------------------
+
+    @property
+    def done(self) -> int:
+        """Steps that are recorded."""
+        return self.at.done
+
+    @property
+    def now(self) -> float:
+        """The time after the last step that is recorded."""
+        return self.at.now
+
+    @property
+    def rows(self) -> int:
+        """Rows that count, the one of the last step included."""
+        return -(-self.done // self.grid.save_every) if self._cut is None else self._cut
 
     def times(self) -> Array:
         """The times of the rows."""
@@ -136,56 +171,47 @@ class Run:
     # ---- recording --------------------------------------------------------------------------------------
 
     def ahead(self) -> Records:
-        """The rows from that of the next step on, for a runner that writes every `save_every`-th step into them itself."""
-        return self.records.rows(self.rows, len(self.records.state))
+        """The rows from that of the next step on, for a runner that writes into them itself."""
+        return self.records.rows(self.done // self.grid.save_every, len(self.records.state))
 
-    def written(self, steps: int) -> None:
-        """So many steps of the grid were written into `ahead()`."""
-        grid, rows = self.grid, (self.done + steps) // self.grid.save_every
-        numbers = grid.save_every * np.arange(self.rows + 1, rows + 1)
+    def written(self, steps: int, stand: Stand | None = None) -> None:
+        """So many steps of the grid were written into `ahead()`; the run now stands there."""
+        grid, every, done = self.grid, self.grid.save_every, self.done + steps
+        numbers = np.minimum(every * np.arange(self.done // every + 1, -(-done // every) + 1), done)
         begin = np.asarray(grid.t0 + (numbers - 1) * grid.h, dtype=np.float64)
-        self._mark(slice(self.rows, rows), begin, grid.times(numbers))
-        self.rows, self.done, self.now = rows, self.done + steps, grid.t0 + (self.done + steps) * grid.h
-        self._note()
+        self._mark(self.done // every, begin, grid.times(numbers))
+        self._go(done, float(grid.times(np.array(done))), stand)
 
-    def _mark(self, rows: slice, begin: Array, t: Array) -> None:
-        """The times of rows and of their multipliers, by those before and after the last step of each."""
-        self._t[rows], self._t_lam[rows] = t, begin + self._node * (t - begin)
-
-    def _note(self) -> None:
-        """Keep the work of the row that is not complete: a call that is interrupted may leave some more in its place."""
-        work = self.records.work
-        self.pending = (float(work[self.rows, 0]), float(work[self.rows, 1])) if self.rows < len(work) else (0.0, 0.0)
-
-    def append(self, stretch: Stretch) -> None:
-        """Record steps; where not every step is a row, the work of those between goes to the next one that is."""
-        steps, every = len(stretch), self.grid.save_every
+    def append(self, stretch: Stretch, stand: Stand | None = None) -> None:
+        """Record steps; where not every step is a row, work is added up. The run now stands behind them."""
+        steps, every, done = len(stretch), self.grid.save_every, self.done + len(stretch)
         if not steps:
             return
-        count = (self.done + steps) // every - self.done // every
+        first, end = self.done // every, -(-done // every)
+        self._reserve(end)
+        r, new = self.records, stretch.rows
+        last: slice | NDArray[np.int64] = slice(0, steps)  # of the steps of each row
         if every == 1:
-            self._put(stretch, slice(0, steps), count)
-            self.records.work[self.rows : self.rows + steps] = stretch.rows.work
-            self.rows, self.done, self.now = self.rows + steps, self.done + steps, float(stretch.t[-1])
-            return
-        if not count:
-            self.records.work[self.rows] += stretch.rows.work.sum(axis=0)
+            r.work[first:end] = new.work
         else:
-            numbers = np.arange(self.done + 1, self.done + steps + 1)
-            self._put(stretch, np.flatnonzero(numbers % every == 0), count)
-            np.add.at(self.records.work, self.rows + (numbers - 1) // every - self.done // every, stretch.rows.work)
-        self.rows, self.done, self.now = self.rows + count, self.done + steps, float(stretch.t[-1])
-        self._loose = None if self.done % every == 0 else stretch.last()
-        self._note()
+            last = np.minimum(every * np.arange(first + 1, end + 1), done) - self.done - 1
+            np.add.at(r.work, np.arange(self.done, done) // every, new.work)  # one by one: however they come
+        r.state[first:end], r.lam[first:end] = new.state[last], new.lam[last]
+        if r.unknowns is not None and new.unknowns is not None:
+            r.unknowns[first:end] = new.unknowns[last]
+        self._mark(first, stretch.t[:-1][last], stretch.t[1:][last])
+        self._go(done, float(stretch.t[-1]), stand)
 
-    def _put(self, stretch: Stretch, which: slice | NDArray[np.int64], count: int) -> None:
-        """States, multipliers and times of some of these steps into the rows that come next."""
-        self._reserve(self.rows + count + 1)
-        to, r = slice(self.rows, self.rows + count), self.records
-        r.state[to], r.lam[to] = stretch.rows.state[which], stretch.rows.lam[which]
-        if r.unknowns is not None and stretch.rows.unknowns is not None:
-            r.unknowns[to] = stretch.rows.unknowns[which]
-        self._mark(to, stretch.t[:-1][which], stretch.t[1:][which])
+    def _mark(self, first: int, begin: Array, t: Array) -> None:
+        """The times of rows and of their multipliers, by those before and after the last step of each."""
+        rows = slice(first, first + len(t))
+        self._t[rows], self._t_lam[rows] = t, begin + self._node * (t - begin)
+
+    def _go(self, done: int, now: float, stand: Stand | None) -> None:
+        row, part = divmod(done, self.grid.save_every)
+        loose = (self.records.row(row), float(self._t[row]), float(self._t_lam[row])) if part else None
+        stand = stand or self.at
+        self.at = Stand(done, now, stand.memory, stand.notes, stand.pivots, loose)
 
     def _reserve(self, rows: int) -> None:
         """Make room for so many rows, where their number is not known beforehand."""
@@ -201,26 +227,21 @@ class Run:
         self.records = Records(longer(r.state), longer(r.lam), longer(r.work))
         self._t, self._t_lam = longer(self._t), longer(self._t_lam)
 
-    def end(self) -> None:
-        """The run is complete: its last step becomes a row, where it is not one already."""
-        if self._loose is not None:
-            self._put(self._loose, slice(0, 1), 1)
-            self.rows, self._loose = self.rows + 1, None
-            self._note()
+    def close(self) -> None:
+        """Take back what steps that are not recorded have left in the last row."""
+        if self.at.loose is not None:
+            row, (records, t, t_lam) = self.done // self.grid.save_every, self.at.loose
+            self.records.put(row, records)
+            self._t[row], self._t_lam[row] = t, t_lam
 
     def fail(self, error: BaseException, rows: int | None = None) -> None:
         """An error ends the run, after so many rows."""
-        self.error, self.rows = error, self.rows if rows is None else rows
+        self.error, self._cut = error, rows
 
-    def restore(
-        self, t: Array, t_lam: Array, rows: Records, pending: tuple[float, float], done: int, notes: dict[str, float]
-    ) -> None:
+    def restore(self, t: Array, t_lam: Array, rows: Records, stand: Stand) -> None:
         """Begin with the rows of an earlier part of the same run."""
         count = len(t)
-        self._reserve(count + 1)
-        r = self.records
-        r.state[:count], r.lam[:count], r.work[:count] = rows.state, rows.lam, rows.work
+        self._reserve(count)
+        self.records.put(0, rows)
         self._t[:count], self._t_lam[:count] = t, t_lam
-        if count < len(r.work):
-            r.work[count] = pending
-        self.rows, self.done, self.pending, self.notes = count, done, pending, dict(notes)
+        self._go(stand.done, float(t[-1]) if count else self.grid.t0, stand)

@@ -9,37 +9,23 @@ import numpy as np
 
 from dalembert.engine import compiler
 from dalembert.engine.inputs import Inputs
-from dalembert.engine.machine import Memory, Outcome, Pivoted, Records, VirtualMachine
+from dalembert.engine.machine import NONE, Memory, Outcome, Pivoted, Records, Task, VirtualMachine
 from dalembert.engine.native import Native, source
-from dalembert.engine.newton import Rule
 from dalembert.engine.program import WEIGH_EVERY, Program
-from dalembert.engine.run import Array, Layout
+from dalembert.engine.run import Array, Layout, Pivots
 from dalembert.errors import CompilerError, ModelError
 
 LARGEST_COMPILED = 40_000  # operations of a step beyond which a C compiler takes longer than it can save
 Settle = Callable[[Array, Array, float, Array], None]  # (state, parameters, t, u): it changes the state
-NONE = np.zeros((1, 0))  # the inputs of all steps, where there are none
 
 
 class Runner(Protocol):
-    """Advances a memory by equal steps and writes rows; see `VirtualMachine.run`."""
+    """Advances a memory by the steps of a task and writes rows; see `Task`."""
 
     @property
     def name(self) -> str: ...
 
-    def run(
-        self,
-        memory: Memory,
-        out: Records,
-        *,
-        t0: float,
-        first: int,
-        steps: int,
-        h: float,
-        inputs: Array,
-        save_every: int,
-        rule: Rule,
-    ) -> Outcome: ...
+    def run(self, memory: Memory, out: Records, task: Task) -> Outcome: ...
 
 
 class Ways(Protocol):
@@ -60,6 +46,13 @@ class Ways(Protocol):
 
     def careful(self) -> Runner | None:
         """A slower way for single steps on which the runner fails; None where there is none and the runner raises."""
+
+    @property
+    def pivots(self) -> Pivots | None:
+        """The pivots of all solves, where they are not those of the structure; a run goes on with the same."""
+
+    def using(self, pivots: Pivots | None) -> Ways:
+        """The same with these pivots."""
 
     def repivoted(self) -> Ways:
         """The same, adapted to the steps that only the careful way could make."""
@@ -101,6 +94,15 @@ class Engine:
     def careful(self) -> Pivoted:
         """Newton's iteration with partial pivoting."""
         return self.pivoted()
+
+    @property
+    def pivots(self) -> Pivots | None:
+        """The pivots of all solves, where they are not those of the structure."""
+        return self.program.orders
+
+    def using(self, pivots: Pivots | None) -> Engine:
+        """The same with these pivots."""
+        return self if pivots == self.pivots else Engine(Program(self.program.step, pivots))
 
     def repivoted(self) -> Engine:
         """The same with pivots that suit the matrices which the pivoted solver met last."""

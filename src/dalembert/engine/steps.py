@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
 
 from dalembert.engine.inputs import Inputs, off_grid, slack
-from dalembert.engine.machine import Memory, Outcome, Records
+from dalembert.engine.machine import Memory, Outcome, Records, Task
 from dalembert.engine.newton import Rule
-from dalembert.engine.run import Array, Grid, Layout, Run, Stat, Stretch
+from dalembert.engine.run import Array, Grid, Layout, Notes, Run, Stand, Stat, Stretch
 from dalembert.engine.runners import Runner, Ways
-from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning
+from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, ModelError
 
 RESCUES = 8  # steps by the careful way after which the pivots are chosen anew
 LONGEST = 1 << 16  # steps of a stretch at most, where each step is looked at
@@ -25,6 +26,7 @@ Explain = Callable[[Memory, float, float], DalembertError | None]
 class Stepper(Protocol):
     """What the loop drives: it makes stretches of steps until it is finished."""
 
+    march: March
     total: int  # of what `progress` counts
     done: int  # steps made
 
@@ -33,14 +35,14 @@ class Stepper(Protocol):
     @property
     def progress(self) -> int: ...
 
-    def advance(self, run: Run, each: bool) -> Stretch | None:
-        """The next steps; None where they were written into the run already, which is not done if `each` is to be looked at."""
+    def advance(self, run: Run, each: bool) -> Stretch | int:
+        """The next steps; how many, where they were written into the run, which is not done if `each` is to be looked at."""
 
-    def resume(self, done: int, notes: Mapping[str, float]) -> None:
-        """Go on after so many steps, with the notes of then."""
+    def resume(self, stand: Stand) -> None:
+        """Go on from there."""
 
-    def notes(self) -> dict[str, float]:
-        """What `resume` needs."""
+    def notes(self) -> Notes:
+        """What `resume` needs beside the memory, and the counts of the work that was done."""
 
     def stats(self) -> dict[str, Stat]:
         """Counts of the work that was done."""
@@ -78,26 +80,43 @@ class March:
     def name(self) -> str:
         return self.runner.name if self.runner else "none"
 
-    def take(
-        self, steps: int, h: float, out: Records, *, t0: float, first: int = 0, every: int = 1, thorough: bool = True
-    ) -> Outcome:
-        """Up to `steps` steps: fewer where one fails, which is then the first of the next call; none where it fails in all ways.
+    def resume(self, stand: Stand) -> None:
+        """Go on as a run did that stood there: with the same pivots, and to the same next choice of them."""
+        self.made, self.rescued, self._recent = (int(stand.notes.get(name, 0)) for name in ("made", "rescued", "recent"))
+        if self.runner is not None and stand.pivots != self.ways.pivots:
+            self._change(self.ways.using(stand.pivots))
+
+    def notes(self) -> Notes:
+        """What `resume` needs beside the pivots."""
+        return {"made": self.made, "rescued": self.rescued, "recent": self._recent}
+
+    def task(self, h: float, *, t0: float, first: int = 0, steps: int = 1, every: int = 1) -> Task:
+        """Steps with the inputs that belong to them; half of them, where the inputs of some are not to be had."""
+        steps = self._settle(steps, h, t0 + first * h)
+        try:
+            inputs = self.ways.step_inputs(self.inputs, t0, first, steps, h)
+        except ModelError:
+            if steps == 1:
+                raise
+            return self.task(h, t0=t0, first=first, steps=steps // 2, every=every)
+        return Task(t0, h, self.rule, steps, first, every, inputs)
+
+    def take(self, task: Task, out: Records, *, thorough: bool = True) -> Outcome:
+        """Up to all steps: fewer where one fails, which is then the first of the next call; none where it fails in all ways.
 
         The careful way begins with the usual guess; a `thorough` call also tries the last solution, and zero.
         """
-        steps = self._settle(steps, h, t0 + first * h)
-        inputs = self.ways.step_inputs(self.inputs, t0, first, steps, h)
         outcome = Outcome(0, 0, 0)
         if not self._failed:
             assert self.runner is not None
-            outcome = self._call(self.runner, steps, h, out, t0, first, every, inputs)
+            outcome = self.runner.run(self.memory, out, task)
             if outcome.steps:
                 self.made += outcome.steps
                 self._failed = outcome.failed >= 0
                 return outcome
         careful = self.ways.careful()
         if careful is not None:
-            outcome = self._rescue(careful, h, out, t0, first, every, inputs, thorough)
+            outcome = self._rescue(careful, replace(task, steps=1, inputs=task.inputs[:1]), out, thorough)
         self._failed = False
         return outcome
 
@@ -106,21 +125,14 @@ class March:
         jump = settle(self.ways, self.inputs, self.memory.state, self.memory.par, t, h)
         return steps if jump is None else min(steps, max(1, round((jump - t) / h)))
 
-    def _call(
-        self, runner: Runner, steps: int, h: float, out: Records, t0: float, first: int, every: int, inputs: Array
-    ) -> Outcome:
-        return runner.run(self.memory, out, t0=t0, first=first, steps=steps, h=h, inputs=inputs, save_every=every, rule=self.rule)
-
-    def _rescue(
-        self, careful: Runner, h: float, out: Records, t0: float, first: int, every: int, inputs: Array, thorough: bool
-    ) -> Outcome:
+    def _rescue(self, careful: Runner, task: Task, out: Records, thorough: bool) -> Outcome:
         """One step by the careful way: from the usual guess, then from the last solution, then from zero."""
         memory = self.memory
         last, before = memory.last.copy(), memory.before.copy()
         outcome = Outcome(0, 0, 0)
         for a, b in ((last, before), (last, last), (0 * last, 0 * last))[: 3 if thorough else 1]:
             memory.last[:], memory.before[:] = a, b
-            outcome = self._call(careful, 1, h, out, t0, first, every, inputs[:1])
+            outcome = careful.run(memory, out, task)
             if outcome.failed < 0:
                 memory.before[:] = last
                 self.made, self.rescued, self._recent = self.made + 1, self.rescued + 1, self._recent + 1
@@ -133,8 +145,10 @@ class March:
         """Choose pivots anew where the careful way had to make many of the steps."""
         if self._recent >= RESCUES and self.rescued >= self.made // 10:
             self._recent = 0
-            self.ways = self.ways.repivoted()
-            self.runner = self.ways.runner(self._compile, max(1, self._steps - self.made))
+            self._change(self.ways.repivoted())
+
+    def _change(self, ways: Ways) -> None:
+        self.ways, self.runner = ways, ways.runner(self._compile, max(1, self._steps - self.made))
 
 
 class Shortened:
@@ -154,7 +168,7 @@ class Shortened:
             if runner is None:
                 continue
             row.work[:] = 0.0
-            outcome = runner.run(begun.copy(), row, t0=t, first=0, steps=1, h=h, inputs=u, save_every=1, rule=self.rule)
+            outcome = runner.run(begun.copy(), row, Task(t, h, self.rule, inputs=u))
             if outcome.failed < 0:
                 return row
         raise ConvergenceError(
@@ -185,7 +199,6 @@ class Equal:
         self.march, self.grid, self.explain = march, grid, explain
         self.total, self.done, self.iterations = grid.steps, 0, 0
         self._full, self._remainder = grid.full, grid.remainder
-        self._straight = self._full // grid.save_every * grid.save_every  # steps that fill whole rows
         self._unit, self._largest = march.ways.chunk
         self._chunk = self._unit
         self._warn()
@@ -209,35 +222,29 @@ class Equal:
     def progress(self) -> int:
         return self.done
 
-    def advance(self, run: Run, each: bool) -> Stretch | None:
+    def advance(self, run: Run, each: bool) -> Stretch | int:
         """A chunk of steps: straight into the rows of the run, or into rows of their own where each is wanted."""
-        grid, begin = self.grid, self.done
-        steps = (
-            self._chunk - begin % self._unit
-        )  # chunks end at multiples of the unit, whatever their length: runs can be repeated
-        if not each and begin < self._straight:
-            self._take(min(steps, self._straight - begin), grid.h, run.ahead(), grid.t0, begin, grid.save_every)
-            run.written(self.done - begin)
-            return None
-        unknowns = run.records.unknowns is not None
-        if begin < self._full:
-            out = room(self.march.ways.program, min(steps, self._full - begin, LONGEST), unknowns)
-            self._take(len(out.state), grid.h, out, grid.t0, begin)
-        else:
-            out = room(self.march.ways.program, 1, unknowns)
-            self._take(1, self._remainder, out, grid.t0 + begin * grid.h, 0)
-        t = grid.times(np.arange(begin, self.done + 1))
-        return Stretch(t, out.rows(0, len(t) - 1))
+        grid, begin, march = self.grid, self.done, self.march
+        every = 1 if each else grid.save_every
+        if begin < self._full:  # chunks end at multiples of the unit, whatever their length: runs can be repeated
+            steps = min(self._chunk - begin % self._unit, self._full - begin, LONGEST if each else self._largest)
+            task = march.task(grid.h, t0=grid.t0, first=begin, steps=steps, every=every)
+        else:  # it ends the last row
+            task = march.task(self._remainder, t0=grid.t0 + begin * grid.h)
+        out = room(march.ways.program, task.steps, run.records.unknowns is not None) if each else run.ahead()
+        made = self._take(task, out)
+        return Stretch(grid.times(np.arange(begin, begin + made + 1)), out.rows(0, made)) if each else made
 
-    def _take(self, steps: int, h: float, out: Records, t0: float, first: int, every: int = 1) -> None:
+    def _take(self, task: Task, out: Records) -> int:
         before = time.perf_counter()
-        outcome = self.march.take(steps, h, out, t0=t0, first=first, every=every)
+        outcome = self.march.take(task, out)
         if not outcome.steps:
-            raise self._failure(h, outcome)
+            raise self._failure(task.h, outcome)
         self.done += outcome.steps
         self.iterations += outcome.iterations
         if time.perf_counter() - before < 0.1:
             self._chunk = min(2 * self._chunk, self._largest)
+        return outcome.steps
 
     def _failure(self, h: float, outcome: Outcome) -> DalembertError:
         """Why a step could not be made: what is wrong with the model there, or with Newton's iteration."""
@@ -256,11 +263,12 @@ class Equal:
             residual=float(size),
         )
 
-    def resume(self, done: int, notes: Mapping[str, float]) -> None:
-        self.done = done
+    def resume(self, stand: Stand) -> None:
+        self.march.resume(stand)
+        self.done, self.iterations = stand.done, int(stand.notes.get("iterations", 0))
 
-    def notes(self) -> dict[str, float]:
-        return {}
+    def notes(self) -> Notes:
+        return {**self.march.notes(), "iterations": self.iterations}
 
     def stats(self) -> dict[str, Stat]:
         return {"iterations": self.iterations}

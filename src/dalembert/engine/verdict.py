@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dalembert.engine import kinds
 from dalembert.engine.case import Case
@@ -12,10 +13,10 @@ from dalembert.errors import DalembertError, ModelError
 CHUNK = 1 << 16  # rows whose energies are looked at together
 
 
-def check(case: Case, run: Run, start: Array, layout: Layout) -> None:
+def check(case: Case, run: Run, start: Array, layout: Layout) -> DalembertError | None:
     """End a run before the first row that is no result: the equations changed their character, or the energy is not finite."""
     if not run.rows:
-        return
+        return None
     states = np.vstack([start, run.records.state[: run.rows]])
     times = np.concatenate([[run.grid.t0], run.times()])
     found = (kinds.fault(case.system, states[:, : case.system.n], times, case.par), _energy(case, layout, states, times))
@@ -23,21 +24,32 @@ def check(case: Case, run: Run, start: Array, layout: Layout) -> None:
     if faults:
         row, error = min(faults, key=lambda fault: fault[0])
         run.fail(error, max(0, row - 1))
+        return error
+    return None
 
 
 def _energy(case: Case, layout: Layout, states: Array, times: Array) -> tuple[int, DalembertError] | None:
-    """The first row whose energy is not finite."""
+    """The first row whose energy is not finite.
+
+    A step of the engine fails where a force is not finite, so that of its rows only the last can be such: the others are not
+    looked at, unless it is.
+    """
     system = case.system
-    if not system.has_energy or not case.method.external:  # a step of the engine fails where the energy is not finite
+    if not system.has_energy or not (case.method.external or _bad(case, layout, states[-1:], times[-1:]).any()):
         return None
     for first in range(0, len(times), CHUNK):
         part = slice(first, first + CHUNK)
-        values = {name: states[part, layout.fields[name]] for name in system.state}
-        bad = ~np.isfinite(system.numeric("energy", case.par, **values, t=times[part])[:, 0])
+        bad = _bad(case, layout, states[part], times[part])
         if bad.any():
             row = first + int(np.argmax(bad))
             return row, _error(times[row])
     return None
+
+
+def _bad(case: Case, layout: Layout, states: Array, times: Array) -> NDArray[np.bool_]:
+    values = {name: states[:, layout.fields[name]] for name in case.system.state}
+    with np.errstate(all="ignore"):
+        return ~np.isfinite(case.system.numeric("energy", case.par, **values, t=times)[:, 0])
 
 
 def _error(t: float) -> ModelError:

@@ -48,8 +48,8 @@ class Step:
     same at the end of the step. `solves` are done in order, a later one may use the unknowns of an earlier one.
     `lam` are the multipliers, defined at the point `node` of the step (0 begin, 1 end). `work` has what was
     supplied and dissipated in the step. `t`, `h`, `u` and `par` are symbols: changing a step, an input or a parameter
-    rebuilds nothing. `u` has one column for each entry of `input_nodes`. A step fails where its end, its multipliers, its work or
-    `finite`, the energy there, is not finite.
+    rebuilds nothing. `u` has one column for each entry of `input_nodes`. A step fails where its end, its multipliers or its work
+    are not finite.
     """
 
     t: SX
@@ -65,7 +65,6 @@ class Step:
     input_nodes: tuple[float, ...] = (0.5,)
     start: dict[str, str] = field(default_factory=dict)  # how what is carried along begins: "zero" or "lam"
     kept: ca.Function | None = None  # (state, t, par) -> position constraints that the method keeps, and their sizes
-    finite: SX | None = None
     rates: tuple[Array, SX, SX] | None = None  # nodes, q' and y' at the stages (columns), where they are of collocation
 
 

@@ -99,7 +99,7 @@ class Solution(ABC):
         self = Solution.of(system)(
             system, case.method, case.par, t, {name: states[:, layout.fields[name]] for name in system.state},
             lam=run.records.lam[:n], t_lam=run.nodes(layout.step.node), work=run.records.work[:n],
-            u=limits(case.inputs, t), step=grid.h,
+            u=case.inputs_at(t)[0], step=grid.h,
             stats={**run.stats, "save_every": grid.save_every},
         )  # fmt: skip
         self.inputs = case.inputs
@@ -389,12 +389,6 @@ WRITE: Hook[[Solution, str | Path], Path] = Hook("Solution.save", "dalembert.sol
 REPORT: Hook[[Solution, str | Path], Path] = Hook("Solution.report", "dalembert.reporting")
 ANIMATE: Hook[[Solution, str | Path, int, float | None], Path] = Hook("Solution.animate", "dalembert.reporting")
 PLOT: Hook[[Solution, str | Path | None, float | None], Figure] = Hook("Solution.plot", "dalembert.plotting")
-
-
-def limits(inputs: Inputs, t: Array) -> Array:
-    """The inputs at the rows of a run: where they jump, what they were up to then, as all else that a row holds."""
-    first = t[1] if len(t) > 1 else t[0] + 1.0  # the first row is the beginning of a step
-    return inputs.within(t, np.append(t[:1], t[:-1]), np.append(first, t[1:]))
 
 
 def largest(values: Array) -> float:

@@ -232,7 +232,7 @@ class Again:
             ends = np.abs(np.diff(begin[first : last + 1]) - h) > 1e-9 * h
             count = min(int(np.argmax(ends)) if ends.any() else last - first, LONGEST)
             row: Records = room(ways.program, count)
-            outcome = march.take(count, h, row, t0=begin[first])
+            outcome = march.take(march.task(h, t0=begin[first], steps=count), row)
             if not outcome.steps:
                 raise ConvergenceError(
                     f"the step of {h:g} from t = {begin[first]:g} could not be made again",

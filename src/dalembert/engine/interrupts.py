@@ -1,0 +1,25 @@
+"""Ctrl-C at the right moment: work that must not be left half done is finished first."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Ctrl-C waits for the end of what is done inside: files that are written, and locks of other libraries that are held."""
+    old = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or old is None:  # it does not come here, or is not Python's
+        yield
+        return
+    met: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: met.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, old)
+        if met:
+            signal.raise_signal(signal.SIGINT)

@@ -1,0 +1,32 @@
+"""Runs that are killed and interrupted at random moments come out as if nothing had happened.
+
+The numbers are those of the gate; others by `DALEMBERT_KILLS` and `DALEMBERT_INTERRUPTS`, or by `campaign.py` itself.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
+def test_fifty_kills_and_twenty_interrupts():
+    kills, interrupts = (int(os.environ.get(f"DALEMBERT_{name}", n)) for name, n in (("KILLS", 50), ("INTERRUPTS", 20)))
+    command = [
+        sys.executable,
+        str(Path(__file__).with_name("campaign.py")),
+        "--kills",
+        str(kills),
+        "--interrupts",
+        str(interrupts),
+    ]
+    # one thread: a fork beside another one may wait for ever
+    env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    assert done.stdout, done.stderr
+    result = json.loads(done.stdout)
+    assert not result["wrong"], (result, done.stderr)
+    assert (result["kills"], result["interrupts"]) == (kills, interrupts)
