@@ -11,6 +11,7 @@ import pytest
 
 import dalembert as da
 from dalembert import checkpoint
+from dalembert.engine import kinds
 from dalembert.engine.events import Watch
 from dalembert.engine.machine import VirtualMachine
 from dalembert.engine.run import Run
@@ -335,7 +336,7 @@ def test_an_interrupt_while_the_file_is_written_waits_for_its_end(often, tmp_pat
 
 
 def test_an_interrupt_at_the_very_end_loses_nothing(tmp_path, monkeypatch):
-    original = da.simulate.__wrapped__.__globals__["kinds"].fault
+    original = kinds.fault
 
     def late(*arguments):
         signal.raise_signal(signal.SIGINT)

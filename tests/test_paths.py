@@ -1,11 +1,15 @@
 """Files appear whole or not at all, and never through a link that somebody laid."""
 
 import os
+import re
 import stat
+import subprocess
+import sys
 
 import pytest
 
 import dalembert as da
+from dalembert.solution import paths
 from dalembert.solution.paths import writing
 
 SOL = da.simulate(da.catalog.double_pendulum(), "rattle", t_end=0.1, step=0.01)
@@ -26,12 +30,14 @@ def test_a_name_that_is_taken_is_not_written_to(tmp_path, monkeypatch):
     """Even where somebody guesses the name of the new file."""
     precious = tmp_path / "important.txt"
     precious.write_text("precious")
+    with writing(tmp_path / "run.nc") as temporary:
+        guessed = temporary.with_name(re.sub(r"[0-9a-f]{16}", "guessed", temporary.name))
     monkeypatch.setattr("secrets.token_hex", lambda n: "guessed")
-    (tmp_path / ".dalembert-guessed.nc").symlink_to(precious)
+    guessed.symlink_to(precious)
     with pytest.raises(da.FileError, match="could not be written"):
         SOL.save(tmp_path / "run.nc")
     assert precious.read_text() == "precious"
-    assert (tmp_path / ".dalembert-guessed.nc").is_symlink()  # it is not ours to remove
+    assert guessed.is_symlink()  # it is not ours to remove
 
 
 def test_a_link_in_the_place_of_the_file_is_replaced(tmp_path):
@@ -72,3 +78,19 @@ def test_nothing_is_left_after_any_error(tmp_path, error):
 def test_long_names_can_be_written(tmp_path):
     path = tmp_path / ("a" * 252 + ".nc")
     assert da.load(SOL.save(path)).t[-1] == 0.1
+
+
+def test_what_killed_processes_left_behind_is_removed_by_the_next_run(tmp_path):
+    """The temporary file of a process that is gone; one of a living process, and those of other paths, stay."""
+    gone = subprocess.run([sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True)
+    with paths.writing(tmp_path / "run.nc") as temporary:
+        mine = temporary.name
+    names = {pid: mine.replace(str(os.getpid()), pid) for pid in (gone.stdout.strip(), str(os.getpid()))}
+    with paths.writing(tmp_path / "other.nc") as temporary:
+        other = temporary.name.replace(str(os.getpid()), gone.stdout.strip())
+    (tmp_path / "run.nc").unlink()
+    for name in (*names.values(), other):
+        (tmp_path / name).write_bytes(b"half")
+    da.simulate(da.catalog.harmonic_oscillator(), "rattle", t_end=0.1, step=0.01, checkpoint=tmp_path / "run.nc")
+    left = {p.name for p in tmp_path.iterdir()} - {"run.nc", "other.nc"}
+    assert left == {names[str(os.getpid())], other}

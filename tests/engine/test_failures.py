@@ -134,6 +134,7 @@ def test_inputs_that_end_before_the_run(method):
 
 def test_steps_of_reduced_equations_that_are_not_finite():
     system = da.Mechanical(1, mass=1.0, potential=lambda q: -(q[0] ** 4))
-    with pytest.raises(da.ConvergenceError, match="not finite") as caught:
+    with pytest.raises(da.DalembertError, match="not finite") as caught:
         da.simulate(system, da.reduced.Baumgarte(integrator="rk4"), q=[10.0], v=[0.0], t_end=10.0, step=1.0)
     assert np.isfinite(caught.value.solution.q).all()
+    assert np.isfinite(caught.value.solution.energy).all()

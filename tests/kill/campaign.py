@@ -14,6 +14,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +98,8 @@ def child(run, path, reference):
     except da.DalembertError as error:
         print(f"{type(error).__name__}: {error}", file=sys.stderr)
         code = REFUSED
+    except Exception:
+        traceback.print_exc()
     finally:
         os._exit(code)
 

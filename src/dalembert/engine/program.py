@@ -167,9 +167,9 @@ class Program:
             total += int(stage.factor.n_instructions()) + 3 * int(stage.update.n_instructions())
         return total
 
-    def repivoted(self, matrices: Sequence[ca.DM | None]) -> Program:
-        """The same program with pivots chosen for given numerical Jacobians."""
-        return Program(self.step, tuple(elimination.numeric_order(m) for m in matrices if m is not None))
+    def suited(self, matrices: Sequence[ca.DM | None]) -> tuple[Order, ...]:
+        """Pivots of all solves for given numerical Jacobians."""
+        return tuple(elimination.numeric_order(m) for m in matrices if m is not None)
 
 
 def _measured(solve: Solve) -> list[int] | None:

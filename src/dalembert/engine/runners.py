@@ -14,8 +14,10 @@ from dalembert.engine.native import Native, source
 from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.engine.run import Array, Layout, Pivots
 from dalembert.errors import CompilerError, ModelError
+from dalembert.systems.cache import Cache
 
 LARGEST_COMPILED = 40_000  # operations of a step beyond which a C compiler takes longer than it can save
+OTHERS = 4  # engines with other pivots that are kept
 Settle = Callable[[Array, Array, float, Array], None]  # (state, parameters, t, u): it changes the state
 
 
@@ -67,8 +69,9 @@ class Engine:
     chunk = (WEIGH_EVERY, WEIGH_EVERY << 16)
     stepwise = True
 
-    def __init__(self, program: Program, settle: Settle | None = None) -> None:
+    def __init__(self, program: Program, settle: Settle | None = None, others: Cache | None = None) -> None:
         self.program, self.settle = program, settle
+        self._others = others or Cache()
         self._machine: VirtualMachine | None = None
         self._native: Native | None = None
         self._pivoted: Pivoted | None = None
@@ -101,12 +104,17 @@ class Engine:
         return self.program.orders
 
     def using(self, pivots: Pivots | None) -> Engine:
-        """The same with these pivots."""
-        return self if pivots == self.pivots else Engine(Program(self.program.step, pivots))
+        """The same with these pivots; it is kept, since the next run will need it again."""
+        if pivots == self.pivots:
+            return self
+        key = repr(pivots)
+        return self._others.get(
+            Engine, key, lambda: Engine(Program(self.program.step, pivots), self.settle, self._others), OTHERS
+        )
 
     def repivoted(self) -> Engine:
         """The same with pivots that suit the matrices which the pivoted solver met last."""
-        return Engine(self.program.repivoted(self.pivoted().matrices), self.settle)
+        return self.using(self.program.suited(self.pivoted().matrices))
 
     def step_inputs(self, inputs: Inputs, t0: float, first: int, steps: int, h: float) -> Array:
         """The inputs of steps, at all the nodes of the method."""

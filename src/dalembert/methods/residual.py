@@ -281,7 +281,7 @@ def step(form: Form, scheme: Scheme, h: SX) -> Step:
         lam=combined(scheme.report[0], s.lam, form.lam.numel()) if scheme.report else SX(0, 1),
         node=scheme.report[1] if scheme.report else 1.0,
         work={"supplied": supplied, "dissipated": dissipated},
-        input_nodes=s.input_nodes, start=begin, rates=_collocated(s),
+        input_nodes=s.input_nodes, start=begin,
     )  # fmt: skip
 
 
@@ -293,16 +293,6 @@ def _work(s: _Stages) -> tuple[SX, SX]:
     values = [[s.at(e, i) if not e.is_zero() else SX(0.0) for i in range(s.k)] for e in parts]
     supplied, dissipated = (s.h * combined(b, v, 1) for v in values)
     return supplied, dissipated
-
-
-def _collocated(s: _Stages) -> tuple[Array, SX, SX] | None:
-    """Nodes and rates of the stages, where they are those of a collocation polynomial of at least third order."""
-    names = list(s.form.state)
-    T = s.scheme.table(0)
-    if len(s.scheme.tables) > 1 or s.k < 3 or T.C() < s.k or s.form.mu.numel() or names != list(s.form.y) or len(names) != 2:
-        return None
-    q, y = (ca.horzcat(*(s.rate(b, i) for i in range(s.k))) for b in names)
-    return T.c, q, y
 
 
 def _block(s: _Stages, node: Node, symbol: SX, row: SX, size: SX) -> Block:

@@ -65,7 +65,6 @@ class Step:
     input_nodes: tuple[float, ...] = (0.5,)
     start: dict[str, str] = field(default_factory=dict)  # how what is carried along begins: "zero" or "lam"
     kept: ca.Function | None = None  # (state, t, par) -> position constraints that the method keeps, and their sizes
-    rates: tuple[Array, SX, SX] | None = None  # nodes, q' and y' at the stages (columns), where they are of collocation
 
 
 def combined(weights: Iterable[float], values: Sequence[SX], n: int, factor: SX | None = None) -> SX:

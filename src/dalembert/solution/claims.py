@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from dalembert.errors import MethodError
+from dalembert.solution.paths import sweep
 
 if sys.platform == "win32":
     import msvcrt
@@ -39,6 +40,7 @@ class Claim:
                 _lock(handle)
                 if self._is_there(handle):  # and was not taken away by its owner meanwhile
                     self._handle, handle = handle, -1
+                    sweep(self.path)
             except OSError as error:
                 raise MethodError(
                     f"another run is writing {str(self.path)!r}; wait for it to end, or give this one a file of its own"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,6 +49,32 @@ def _short(path: Path) -> str:
     return text if len(text) < 80 else text[:70] + "..." + text[-7:]
 
 
+def _begin(path: Path) -> str:
+    """How the names of the temporary files of a path begin."""
+    return f".dalembert-{hashlib.sha256(path.name.encode()).hexdigest()[:8]}-"
+
+
+def sweep(path: Path) -> None:
+    """Remove what processes left behind that were killed while they wrote to a path."""
+    for left in path.parent.glob(f"{_begin(path)}*.part{path.suffix}"):
+        pid = left.name[len(_begin(path)) :].split("-")[0]
+        if pid.isdigit() and not _alive(int(pid)):
+            left.unlink(missing_ok=True)
+
+
+def _alive(pid: int) -> bool:
+    """Whether a process is there; taken for granted where that cannot be asked."""
+    if sys.platform == "win32":  # there the question would end it
+        return True
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[Path]:
     """A new file beside `path`, which takes its place when all went well and leaves nothing behind when not.
@@ -54,7 +82,7 @@ def writing(path: Path) -> Iterator[Path]:
     Its name cannot be guessed and it is made only where there is nothing yet, so that nobody can lay a link there. Where
     `path` itself is a symbolic link, the link is replaced: what it points to is never written to.
     """
-    temporary = path.with_name(f".dalembert-{secrets.token_hex(8)}{path.suffix}")
+    temporary = path.with_name(f"{_begin(path)}{os.getpid()}-{secrets.token_hex(8)}.part{path.suffix}")
     try:
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         try:
