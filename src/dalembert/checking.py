@@ -89,12 +89,14 @@ def listed(what: str, value: Iterable[R], error: Errors, expected: str) -> list[
         raise error(f"{what} must be {expected}, not {shown(value)}") from why
 
 
-def one_of(what: str, value: object, known: Iterable[str], error: Errors = MethodError) -> str:
-    """One of some names."""
+def one_of(what: str, value: object, known: Iterable[str], error: Errors = MethodError, extra: str = "") -> str:
+    """One of some names; `extra` says what else is taken, where the caller has looked for that."""
     names = list(known)
     if not isinstance(value, str) or value not in names:
         hint = suggest(value, names) if isinstance(value, str) else ""
-        raise error(f"{what} must be one of {', '.join(names)}, not {shown(value)}{hint if 'did you mean' in hint else ''}")
+        raise error(
+            f"{what} must be one of {', '.join(names)}{extra}, not {shown(value)}{hint if 'did you mean' in hint else ''}"
+        )
     return value
 
 

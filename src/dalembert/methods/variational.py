@@ -168,7 +168,7 @@ class Variational(_Mechanical):
         for name in ("lagrangian", "constraint"):
             value = getattr(self, name)
             if not callable(value):
-                one_of(f"{name}, where it is no function of q0, q1 and h,", value, NODES)
+                one_of(name, value, NODES, extra=", or a function of q0, q1 and h")
 
     def step(self, system: Mechanical) -> Step:
         return variational_step(system, self.lagrangian, self.constraint)
