@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.methods.base import find
 from dalembert.methods.runge_kutta import RungeKutta
 from dalembert.systems.base import System
 
@@ -115,3 +116,24 @@ def test_tables_are_as_the_library_writes_them():
     shown = (DOCS / "choosing.md").read_text()
     rows = [line.split("|")[1].strip() for line in written["comparison"]().splitlines()[2:]]
     assert all(f"| {row}" in shown for row in rows)
+
+
+def test_numbers_of_the_verification_page_can_be_measured_again():
+    measure = runpy.run_path(str(DOCS / "verify.py"))
+    rows = [
+        [cell.strip().strip("`") for cell in line.split("|")[1:-1]]
+        for line in (DOCS / "verification.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith("|")
+    ]
+    system = da.catalog.double_pendulum()
+    for name in ("rattle", "energy-momentum"):
+        shown = next(row for row in rows if row[:2] == [system.name, name])
+        found = measure["orders"](system, find(name), 0.24, [24, 48, 96, 192])
+        assert shown[2:] == found
+    geometry = {row[0].strip("`"): row[1:] for row in measure["geometry"]()}
+    page = {row[0]: row[1:] for row in rows if row[0] in geometry and len(row) == 3}
+    assert page.keys() == geometry.keys()
+    for name, (computed, defect) in geometry.items():
+        assert page[name][0] == computed
+        # round-off differs from machine to machine, the rest does not
+        assert page[name][1] == defect or max(float(page[name][1]), float(defect)) < 1e-14

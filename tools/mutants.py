@@ -15,6 +15,8 @@ from __future__ import annotations
 
 import argparse
 import ast
+import compileall
+import importlib
 import json
 import os
 import random
@@ -25,12 +27,10 @@ import sys
 import tempfile
 import time
 import tomllib
+import traceback
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from queue import SimpleQueue
-from threading import Lock
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = Path("src") / "dalembert"
@@ -53,7 +53,7 @@ class Mutant:
     after: str
     note: str = ""
     tests: list[str] = field(default_factory=list)
-    result: str = ""  # killed, survived, slow, gone
+    result: str = ""  # killed, slow (killed as well), survived, gone (no place for it), broken (the run, not the mutant)
     by: str = ""
     seconds: float = 0.0
 
@@ -285,49 +285,68 @@ class Tree:
                 (self.top / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, self.top / name)
         (self.top / "mutants_plugin.py").write_text(PLUGIN)
-        self.environment = {
-            **os.environ,
-            "PYTHONPATH": f"{self.top / 'src'}{os.pathsep}{self.top}",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "MUTANTS_SOURCE": str(self.top / SOURCE),
-            "MPLBACKEND": "Agg",
-        }
+        compileall.compile_dir(self.top / "src", quiet=2)
+        self.environment = {"MUTANTS_SOURCE": str(self.top / SOURCE), "MPLBACKEND": "Agg"}
 
-    def pytest(self, arguments: list[str], limit: float | None, **environment: str) -> tuple[int, str]:
-        """Exit code and output of a run of tests; -1 where it takes too long."""
-        base = self.top / ".base" / "run"
+    def pytest(self, arguments: list[str], limit: float, **environment: str) -> tuple[int, str]:
+        """Exit code and output of a run of tests in a process of its own; -1 where it takes too long.
+
+        It is a fork of this one, which has loaded all large libraries but nothing of the project.
+        """
+        base, out = self.top / ".base" / "run", self.top / ".output"
         base.parent.mkdir(exist_ok=True)
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-p",
-            "mutants_plugin",
-            "-p",
-            "no:cacheprovider",
-            "-n",
-            "0",
-            "-q",
-            "--no-header",
-        ]
-        command += [f"--basetemp={base}", "--hypothesis-seed=0", *arguments]
-        out = self.top / ".output"
-        with out.open("w") as stream:
-            process = subprocess.Popen(
-                command, cwd=self.top, env={**self.environment, **environment}, stdout=stream, stderr=subprocess.STDOUT,
-                # tests send Ctrl-C to themselves, also where this run is in the background and does not hear it
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-            )  # fmt: skip
+        options = ["-p", "mutants_plugin", "-p", "no:cacheprovider", "-n", "0", "-q", "--no-header", f"--rootdir={self.top}"]
+        options += [f"--basetemp={base}", "--hypothesis-seed=0", *arguments]
+        child = os.fork()
+        if not child:
+            code = 3
             try:
-                code = process.wait(timeout=limit)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-                code = -1
-        return code, out.read_text(errors="replace")
+                self._enter(out, environment)
+                code = int(sys.modules["pytest"].main(options))
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
+        return ended(child, limit), out.read_text(errors="replace")
+
+    def _enter(self, out: Path, environment: dict[str, str]) -> None:
+        """In the child: its own group, output, directory and path."""
+        os.setpgid(0, 0)
+        # tests send Ctrl-C to themselves, also where this run is in the background and does not hear it
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(descriptor, 1)
+        os.dup2(descriptor, 2)
+        os.chdir(self.top)
+        os.environ |= {**self.environment, **environment, "PYTHONPATH": f"{self.top / 'src'}{os.pathsep}{self.top}"}
+        sys.dont_write_bytecode = True
+        kept = [place for place in sys.path if Path(place or ".").resolve() not in (ROOT / "src", ROOT / "tools")]
+        sys.path[:] = [str(self.top / "src"), str(self.top), *kept]
 
     def close(self) -> None:
         shutil.rmtree(self.top, ignore_errors=True)
+
+
+def ended(child: int, limit: float) -> int:
+    """The exit code of a process; -1, and the end of it and of its children, where it takes too long."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1
+        time.sleep(0.02)
+    os.killpg(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    return -1
+
+
+def preload() -> None:
+    """Load what all tests need, once for all of them."""
+    for name in ("numpy", "casadi", "scipy.integrate", "scipy.linalg", "scipy.optimize", "matplotlib.pyplot", "xarray", "netCDF4",
+                 "mpmath", "pytest", "_pytest.assertion.rewrite"):  # fmt: skip
+        importlib.import_module(name)
 
 
 @dataclass
@@ -382,17 +401,16 @@ class Results:
     """What is known, in a file."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.lock = path, Lock()
+        self.path = path
         self.known: dict[str, Mutant] = {}
         if path.exists():
             self.known = {k: Mutant(**v) for k, v in json.loads(path.read_text()).items()}
 
     def add(self, m: Mutant) -> None:
-        with self.lock:
-            self.known[m.key] = m
-            temporary = self.path.with_suffix(".part")
-            temporary.write_text(json.dumps({k: asdict(v) for k, v in self.known.items()}, indent=1))
-            temporary.replace(self.path)
+        self.known[m.key] = m
+        temporary = self.path.with_suffix(".part")
+        temporary.write_text(json.dumps({k: asdict(v) for k, v in self.known.items()}, indent=1))
+        temporary.replace(self.path)
 
 
 def plans(m: Mutant, reach: Reach) -> Iterator[tuple[list[str], list[str], float]]:
@@ -432,9 +450,10 @@ def judge(tree: Tree, m: Mutant, reach: Reach) -> Mutant:
                 break
     finally:
         path.write_text(text, encoding="utf-8")
-    m.result = {0: "survived", -1: "slow", 5: "survived"}.get(code, "killed")
     failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
-    m.by = failed[0].split(" - ")[0] if failed else output.strip()[-200:] if code not in (0, -1, 5) else ""
+    # a mutant is killed by a test that fails, or by a test file that cannot be imported; anything else is a fault of this run
+    m.result = {0: "survived", -1: "slow", 5: "survived"}.get(code, "killed" if failed else "broken")
+    m.by = failed[0].split(" - ")[0] if failed else output.strip()[-2000:] if m.result == "broken" else ""
     m.seconds = round(time.perf_counter() - begun, 1)
     return m
 
@@ -442,25 +461,33 @@ def judge(tree: Tree, m: Mutant, reach: Reach) -> Mutant:
 def run(mutants: list[Mutant], results: Results, reach: Reach, workers: int) -> None:
     todo = [m for m in mutants if m.key not in results.known]
     print(f"{len(mutants)} mutants, {len(mutants) - len(todo)} known, {len(todo)} to run", flush=True)
-    trees: SimpleQueue[Tree] = SimpleQueue()
-    all_of_them = [Tree(k) for k in range(workers)]
-    for tree in all_of_them:
-        trees.put(tree)
-
-    def one(m: Mutant) -> None:
-        tree = trees.get()
-        try:
-            judge(tree, m, reach)
-        finally:
-            trees.put(tree)
-        results.add(m)
-        print(f"{m.result:9s} {m.seconds:6.1f} s  {m.note}: {m.key[:150]!r}  {m.by[:110]}", flush=True)
-
+    free, busy = [Tree(k) for k in range(min(workers, len(todo)))], dict[int, Tree]()
+    everything = [*free]
     try:
-        with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(one, todo))
+        if free and todo[0].line:  # a tree without a mutant must pass, else this run means nothing
+            names = sorted(reach.seconds, key=lambda name: reach.seconds[name])[:: max(1, len(reach.seconds) // 20)][:12]
+            (free[0].top / ".chosen").write_text(json.dumps(names))
+            files = sorted({name.split("::")[0] for name in names})
+            code, output = free[0].pytest(files, 900.0, MUTANTS_CHOSEN=str(free[0].top / ".chosen"))
+            if code:
+                sys.exit(f"the tests do not pass without a mutant: {output[-2000:]}")
+        while todo or busy:
+            while todo and free:
+                tree, m = free.pop(), todo.pop(0)
+                child = os.fork()
+                if not child:
+                    judge(tree, m, reach)
+                    (tree.top / ".result").write_text(json.dumps(asdict(m)))
+                    os._exit(0)
+                busy[child] = tree
+            child, _ = os.wait()
+            tree = busy.pop(child)
+            free.append(tree)
+            m = Mutant(**json.loads((tree.top / ".result").read_text()))
+            results.add(m)
+            print(f"{m.result:9s} {m.seconds:6.1f} s  {m.note}: {m.key[:150]!r}  {m.by[:110]}", flush=True)
     finally:
-        for tree in all_of_them:
+        for tree in everything:
             tree.close()
 
 
@@ -469,7 +496,7 @@ def make_map(tests: list[str], reach: Reach, path: Path) -> None:
     tree = Tree(0)
     try:
         target = tree.top / ".map"
-        code, output = tree.pytest(tests or ["tests"], None, MUTANTS_MAP=str(target))
+        code, output = tree.pytest(tests or ["tests"], 1e6, MUTANTS_MAP=str(target))
         print(output[-2000:])
         found = Reach.load(target)
         reach.reached |= found.reached
@@ -508,7 +535,9 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=1)
     options = parser.parse_args()
-    results, reach = Results(options.results), Reach.load(options.reach)
+    results, reach = Results(options.results.absolute()), Reach.load(options.reach.absolute())
+    if options.what != "table":
+        preload()
     if options.what == "map":
         make_map(options.tests, reach, options.reach)
     elif options.what == "sample":
