@@ -450,7 +450,7 @@ def judge(tree: Tree, m: Mutant, reach: Reach) -> Mutant:
                 break
     finally:
         path.write_text(text, encoding="utf-8")
-    failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR"))]
+    failed = [line for line in output.splitlines() if line.startswith(("FAILED", "ERROR", "ImportError while loading conftest"))]
     # a mutant is killed by a test that fails, or by a test file that cannot be imported; anything else is a fault of this run
     m.result = {0: "survived", -1: "slow", 5: "survived"}.get(code, "killed" if failed else "broken")
     m.by = failed[0].split(" - ")[0] if failed else output.strip()[-2000:] if m.result == "broken" else ""

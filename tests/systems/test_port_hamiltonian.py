@@ -261,3 +261,12 @@ def test_a_start_off_the_positions_is_refused_and_round_off_is_not():
         with pytest.raises(da.InconsistentState, match="violates constraint 1 of 1"):
             da.simulate(wind, method, x=[2.0, 0, 0, 0, 0], t_end=0.1, step=0.01)
     da.simulate(linear(1.0), "discrete-gradient", x=[1e-17, 0.0], t_end=0.1, step=0.01)
+
+
+def test_names_of_ports_are_checked():
+    B = [[1.0, 0.0], [0.0, 1.0]]
+    for ports in (("a", "a"), ("a",), ("a", "b", "c"), "a"):
+        with pytest.raises(da.ModelError, match="ports must be 2 different names"):
+            da.PortHamiltonian(2, hamiltonian=lambda x: x[0] ** 2, B=B, ports=ports)
+    assert da.PortHamiltonian(2, hamiltonian=lambda x: x[0] ** 2, B=B, ports=("b", "a")).ports == ("b", "a")
+    assert da.PortHamiltonian(2, hamiltonian=lambda x: x[0] ** 2, B=B).ports == ("u1", "u2")
