@@ -122,10 +122,12 @@ def declared(error: Errors) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         @functools.wraps(function)
         def inner(*arguments: P.args, **keywords: P.kwargs) -> R:
-            if keywords.keys() <= signature.parameters.keys():  # unknown ones get their error below
-                for name, value in signature.bind_partial(*arguments, **keywords).arguments.items():
-                    _check(name, value, str(signature.parameters[name].annotation), error)
-            return strict(*arguments, **keywords)
+            if not keywords.keys() <= signature.parameters.keys():
+                return strict(*arguments, **keywords)  # which says what is wrong
+            bound = signature.bind_partial(*arguments, **keywords)
+            for name, value in bound.arguments.items():
+                bound.arguments[name] = _check(name, value, str(signature.parameters[name].annotation), error)
+            return strict(*bound.args, **bound.kwargs)
 
         return inner
 
@@ -138,16 +140,17 @@ def options(owner: object, error: Errors = MethodError) -> None:
         _check(field.name, getattr(owner, field.name), str(field.type), error)
 
 
-def _check(name: str, value: object, declaration: str, error: Errors) -> None:
+def _check(name: str, value: object, declaration: str, error: Errors) -> object:
     """A value that is declared as one number, whole number, truth value or text; None where that is declared too."""
     kind, _, rest = declaration.partition(" | ")
     if rest not in ("", "None") or (rest and value is None):
-        return
+        return value
     if kind == "float":
-        number(name, value, error)
-    elif kind == "int":
+        return number(name, value, error)
+    if kind == "int":
         whole(name, value, error, most=MOST)
     elif kind == "bool":
         flag(name, value, error)
     elif kind == "str":
         text(name, value, error)
+    return value

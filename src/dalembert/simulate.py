@@ -14,7 +14,7 @@ from dalembert.checkpoint import Checkpoint
 from dalembert.engine import control, driver, verdict
 from dalembert.engine import events as watching
 from dalembert.engine.case import Case, check_call, make_grid, make_rule
-from dalembert.engine.interrupts import undisturbed
+from dalembert.engine.interrupts import recognised, undisturbed
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
 from dalembert.engine.reduced import Integrators
@@ -73,13 +73,14 @@ def simulate(
     Solution
         Every error of the run has the part already computed in its `solution`.
     """
-    check_call(system, compile, progress)
     begun = time.perf_counter()
+    check_call(system, compile, progress)
     grid, rule = make_grid(t0, t_end, step, save_every), make_rule(tolerance, max_iterations)
     controller, wanted = control.find(adaptive), watching.make(events)
     given = {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z}
-    case = Case.of(system, method, given, t0=t0, u=u, parameters=parameters, lam=lam)
-    return _Call(case, grid, rule, controller, wanted, u, checkpoint).solution(compile, progress, begun)
+    with recognised():
+        case = Case.of(system, method, given, t0=t0, u=u, parameters=parameters, lam=lam)
+        return _Call(case, grid, rule, controller, wanted, u, checkpoint).solution(compile, progress, begun)
 
 
 class _Call:

@@ -5,7 +5,9 @@ import threading
 
 import pytest
 
-from dalembert.engine.interrupts import undisturbed
+import dalembert as da
+from dalembert.engine.interrupts import recognised, undisturbed
+from dalembert.engine.machine import VirtualMachine
 
 
 def test_an_interrupt_comes_at_the_end():
@@ -45,3 +47,32 @@ def test_other_threads_are_not_touched():
     thread.start()
     thread.join()
     assert seen == [signal.default_int_handler]
+
+
+def test_an_interrupt_inside_a_conversion_is_one():
+    """NumPy makes a SystemError of an exception that is set when a conversion returns."""
+    set_then = SystemError("returned a result with an exception set")
+    set_then.__cause__ = KeyboardInterrupt()
+    with pytest.raises(KeyboardInterrupt), recognised():
+        raise set_then
+    with pytest.raises(SystemError, match="another"), recognised():
+        raise SystemError("another")
+
+
+def test_an_interrupt_inside_a_conversion_during_a_run_keeps_the_rows(monkeypatch):
+    calls = []
+
+    def run(self, memory, out, task):
+        calls.append(1)
+        if len(calls) > 3:
+            try:
+                raise KeyboardInterrupt
+            except KeyboardInterrupt as error:
+                raise SystemError("returned a result with an exception set") from error
+        return original(self, memory, out, task)
+
+    original = VirtualMachine.run
+    monkeypatch.setattr(VirtualMachine, "run", run)
+    with pytest.raises(da.Interrupted) as caught:
+        da.simulate(da.catalog.double_pendulum(), "rattle", t_end=100.0, step=0.01, compile=False)
+    assert len(caught.value.solution.t) > 1

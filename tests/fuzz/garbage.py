@@ -95,8 +95,8 @@ TARGETS = (
     target(da.analysis.growth, {"t": np.arange(1.0, 20.0), "errors": np.arange(1.0, 20.0)}),
     target(da.analysis.reversibility, {"system": OSCILLATOR, "method": "rattle", **RUN}),
     *(target(cls, {}) for cls in (da.control.Backoff, da.control.ErrorControl, da.control.Reversible)),
-    *(target(cls, {}) for cls in REGISTER.values()),
     *(target(maker, {}) for maker in _MAKERS),
+    *(target(cls, {}) for cls in REGISTER.values()),
 )
 
 

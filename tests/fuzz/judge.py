@@ -12,6 +12,7 @@ import dalembert as da
 from dalembert.methods.base import REGISTER, find, obstacles
 
 from . import garbage, models
+from .known import FIRST, NEW
 
 SECONDS = 10  # of processor time for one case
 SLOW = 2  # of a run whose steps are chosen by a controller, or inside SciPy: it may need any number of them
@@ -70,7 +71,7 @@ def judge(seed, compiled=0.005):
             elif draw < 0.48 + compiled:
                 _compiled(rng, told)
             else:
-                _run(rng, told)
+                _run(rng, told, FIRST if seed < NEW else tuple(REGISTER))
     except da.DalembertError as error:
         bad = _spoiled(error)
         return Verdict(seed, "violation" if bad else "own", f"{' '.join(told)}: {type(error).__name__}: {bad or error}")
@@ -122,10 +123,10 @@ def _compiled(rng, told):
     _same(*(da.simulate(system, method, compile=compile, **run) for compile in (True, False)))
 
 
-def _run(rng, told):
+def _run(rng, told, names):
     system, start, project = models.MAKERS[rng.integers(len(models.MAKERS))](rng)
     told.append(repr(system))
-    method = _method(rng, system)
+    method = _method(rng, system, names)
     options = _options(rng, system, method)
     told.append(f"{method} {start} " + " ".join(f"{k}={_text(v)}" for k, v in options.items()))
     if project:
@@ -147,10 +148,10 @@ def _run(rng, told):
         _same(sol, pickle.loads(pickle.dumps(sol)))
 
 
-def _method(rng, system):
+def _method(rng, system, names):
     """A method, mostly one that fits."""
     for _ in range(8):
-        cls = list(REGISTER.values())[rng.integers(len(REGISTER))]
+        cls = REGISTER[names[rng.integers(len(names))]]
         stages = "stages" in getattr(cls, "__dataclass_fields__", {})
         method = find(f"{cls.name}-{rng.integers(2, 4)}") if stages else cls()
         if not obstacles(method, system):

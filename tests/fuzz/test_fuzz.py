@@ -46,7 +46,7 @@ def test_a_seed_gives_one_case():
 )
 def test_the_judge_sees_what_must_not_happen(monkeypatch, spoil, told):
     monkeypatch.setattr(judging, "_garbage", lambda rng, told: spoil())
-    monkeypatch.setattr(judging, "_run", lambda rng, told: spoil())
+    monkeypatch.setattr(judging, "_run", lambda rng, told, names: spoil())
     monkeypatch.setattr(judging, "SECONDS", 0.2)
     verdict = judge(0)
     assert verdict.kind == "violation"

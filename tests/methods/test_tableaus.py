@@ -184,7 +184,7 @@ def test_bad_tableaus_are_refused():
 
 def test_orders_of_tableaus_that_are_off():
     """Weights that do not add up to one are refused; row sums other than the nodes spoil all trees but the first."""
-    with pytest.raises(da.MethodError, match="the weights add up to 0.9, not 1"):
+    with pytest.raises(da.MethodError, match=r"the weights add up to 0\.9, not 1"):
         Tableau("off", np.array([[0.5]]), np.array([0.9]), np.array([0.5]))
     assert Tableau("off", np.array([[0.3]]), np.array([1.0]), np.array([0.5])).order == 1
     assert Tableau("euler", np.array([[0.0]]), np.array([1.0]), np.array([0.0])).order == 1

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.catalog.symbols import Array, Expression, Matrix, Symbols, Vector
-from dalembert.checking import declared, reals
+from dalembert.checking import declared, positive, reals
 from dalembert.errors import ModelError
 from dalembert.systems import SI, Mechanical, Picture
 
@@ -189,6 +189,7 @@ def ball_on_turntable(m: float = 1.0, r: float = 0.1, Omega: float = 2.0) -> Mec
 
     The last three velocities are the angular velocity in space; their coordinates are its integrals and have no other meaning.
     """
+    positive("the radius r", r, ModelError)
     return Mechanical(
         ("x", "y", "a", "b", "c"),
         mass=lambda m, r: [m, m, 2 / 5 * m * r**2, 2 / 5 * m * r**2, 2 / 5 * m * r**2],

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from dalembert.engine.adaptive import Adaptive
 from dalembert.engine.inputs import Inputs
+from dalembert.engine.interrupts import recognised
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
 from dalembert.engine.progress import Bar
@@ -87,7 +88,8 @@ def integrate(
         watch.begin(memory.state, inside, None if run.done else grid.t0)
     with Bar(progress, stepper.total) as bar:
         try:
-            loop.go(bar)
+            with recognised():
+                loop.go(bar)
         except KeyboardInterrupt:
             of = "" if varying else f" of {grid.steps}"
             run.fail(

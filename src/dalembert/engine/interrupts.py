@@ -23,3 +23,14 @@ def undisturbed() -> Iterator[None]:
         signal.signal(signal.SIGINT, old)
         if met:
             signal.raise_signal(signal.SIGINT)
+
+
+@contextmanager
+def recognised() -> Iterator[None]:
+    """Ctrl-C as `KeyboardInterrupt`: inside a conversion of CasADi's arrays NumPy makes a `SystemError` of it."""
+    try:
+        yield
+    except SystemError as error:
+        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+            raise KeyboardInterrupt from error
+        raise
