@@ -20,6 +20,7 @@ import importlib
 import json
 import os
 import random
+import resource
 import shutil
 import signal
 import subprocess
@@ -36,7 +37,9 @@ ROOT = Path(__file__).resolve().parent.parent
 SOURCE = Path("src") / "dalembert"
 PACKAGES = ("methods", "engine", "systems")
 BUDGET = 60.0  # seconds of tests for one mutant, as they take without it
-PATIENCE = 3.0  # how much slower a mutant may make them
+PATIENCE = 3.0  # how much slower a mutant may make them, in seconds of the processor
+FILES = 5  # test files for one mutant, beside those named like its source
+LARGE = ("test_ways", "test_robustness", "test_gradients", "test_matrix", "test_facts")  # test files that take long to import
 
 
 # ---- mutants ------------------------------------------------------------------------------------------------------------
@@ -289,7 +292,7 @@ class Tree:
         self.environment = {"MUTANTS_SOURCE": str(self.top / SOURCE), "MPLBACKEND": "Agg"}
 
     def pytest(self, arguments: list[str], limit: float, **environment: str) -> tuple[int, str]:
-        """Exit code and output of a run of tests in a process of its own; -1 where it takes too long.
+        """Exit code and output of a run of tests in a process of its own; -1 where it takes more than `limit` of the processor.
 
         It is a fork of this one, which has loaded all large libraries but nothing of the project.
         """
@@ -301,7 +304,7 @@ class Tree:
         if not child:
             code = 3
             try:
-                self._enter(out, environment)
+                self._enter(out, limit, environment)
                 code = int(sys.modules["pytest"].main(options))
             except BaseException:
                 traceback.print_exc()
@@ -309,11 +312,12 @@ class Tree:
                 sys.stdout.flush()
                 sys.stderr.flush()
                 os._exit(code)
-        return ended(child, limit), out.read_text(errors="replace")
+        return ended(child, 20 * limit), out.read_text(errors="replace")
 
-    def _enter(self, out: Path, environment: dict[str, str]) -> None:
+    def _enter(self, out: Path, limit: float, environment: dict[str, str]) -> None:
         """In the child: its own group, output, directory and path."""
         os.setpgid(0, 0)
+        resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit) + 5))
         # tests send Ctrl-C to themselves, also where this run is in the background and does not hear it
         signal.signal(signal.SIGINT, signal.default_int_handler)
         descriptor = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -330,12 +334,14 @@ class Tree:
 
 
 def ended(child: int, limit: float) -> int:
-    """The exit code of a process; -1, and the end of it and of its children, where it takes too long."""
+    """The exit code of a process; -1 where it takes too much of the processor, or ever so long (then it is ended)."""
     end = time.monotonic() + limit
     while time.monotonic() < end:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 1
+            return (
+                os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else -1 if os.WTERMSIG(status) == signal.SIGXCPU else 1
+            )
         time.sleep(0.02)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
@@ -419,17 +425,24 @@ def plans(m: Mutant, reach: Reach) -> Iterator[tuple[list[str], list[str], float
         yield m.tests, [], 900.0
         return
     names = reach.tests(m) or sorted(reach.seconds, key=lambda name: reach.seconds[name])
+    by_file: dict[str, list[str]] = {}
+    for name in names:
+        by_file.setdefault(name.split("::")[0], []).append(name)
     near = {f"test_{Path(m.file).stem}", "test_independent", "test_slopes"}
-    first = [name for name in names if Path(name.split("::")[0]).stem in near]
-    for part, budget in ((first, BUDGET / 3), ([name for name in names if name not in set(first)], BUDGET)):
+    first = [file for file in by_file if Path(file).stem in near]
+    # of the others the few with most tests: to import many files takes longer than their tests
+    rest = sorted(
+        (file for file in by_file if file not in first), key=lambda file: (Path(file).stem in LARGE, -len(by_file[file]))
+    )
+    for files, budget in ((first, BUDGET / 2), (rest[:FILES], BUDGET)):
         total, chosen = 0.0, []
-        for name in part:
+        for name in sorted((name for file in files for name in by_file[file]), key=lambda name: reach.seconds[name]):
             total += reach.seconds[name]
             if total > budget and chosen:
                 break
             chosen.append(name)
         if chosen:
-            yield sorted({name.split("::")[0] for name in chosen}), chosen, 60.0 + PATIENCE * total
+            yield sorted({name.split("::")[0] for name in chosen}), chosen, 30.0 + PATIENCE * total
 
 
 def judge(tree: Tree, m: Mutant, reach: Reach) -> Mutant:
@@ -496,7 +509,7 @@ def make_map(tests: list[str], reach: Reach, path: Path) -> None:
     tree = Tree(0)
     try:
         target = tree.top / ".map"
-        code, output = tree.pytest(tests or ["tests"], 1e6, MUTANTS_MAP=str(target))
+        code, output = tree.pytest(tests or ["tests"], 1e5, MUTANTS_MAP=str(target))
         print(output[-2000:])
         found = Reach.load(target)
         reach.reached |= found.reached
