@@ -36,7 +36,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = Path("src") / "dalembert"
 PACKAGES = ("methods", "engine", "systems")
-BUDGET = 60.0  # seconds of tests for one mutant, as they take without it
+BUDGET = 25.0  # seconds of tests for one mutant, as they take without it
 PATIENCE = 3.0  # how much slower a mutant may make them, in seconds of the processor
 FILES = 5  # test files for one mutant, beside those named like its source
 LARGE = ("test_ways", "test_robustness", "test_gradients", "test_matrix", "test_facts")  # test files that take long to import

@@ -19,6 +19,18 @@ def test_orders(name):
     assert_order(errors, 0.8 / counts, want)
 
 
+# as their authors state them: orders that are computed alone would follow a wrong coefficient
+STATED = {
+    "euler": 1, "explicit-midpoint": 2, "heun": 2, "ralston": 2, "rk3": 3, "heun3": 3, "ralston3": 3, "ssprk3": 3, "rk4": 4,
+    "ralston4": 4, "rk38": 4,
+}  # fmt: skip
+
+
+def test_orders_are_those_of_their_sources():
+    assert {name: tableau.order for name, tableau in TABLEAUS.items()} == STATED
+    np.testing.assert_allclose([t.b.sum() for t in TABLEAUS.values()], 1, atol=1e-15)
+
+
 def test_orders_are_those_of_the_tableaus():
     for name, tableau in TABLEAUS.items():
         assert tableau.explicit

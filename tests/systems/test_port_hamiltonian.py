@@ -270,3 +270,19 @@ def test_names_of_ports_are_checked():
             da.PortHamiltonian(2, hamiltonian=lambda x: x[0] ** 2, B=B, ports=ports)
     assert da.PortHamiltonian(2, hamiltonian=lambda x: x[0] ** 2, B=B, ports=("b", "a")).ports == ("b", "a")
     assert da.PortHamiltonian(2, hamiltonian=lambda x: x[0] ** 2, B=B).ports == ("u1", "u2")
+
+
+def test_shapes_of_matrices():
+    """A vector is a diagonal for E and R, and a row or a column for B; nothing else."""
+    H = lambda x: x[0] ** 2 / 2 + x[1] ** 2 / 2  # noqa: E731
+    system = da.PortHamiltonian(2, hamiltonian=H, R=[0.1, 0.2], B=[[1.0, 3.0]], initial={"x": [1.0, 1.0]})
+    np.testing.assert_array_equal(system.at("R", [1.0, 1.0]), np.diag([0.1, 0.2]))
+    np.testing.assert_array_equal(system.at("B", [1.0, 1.0]), [[1.0], [3.0]])
+    np.testing.assert_array_equal(da.PortHamiltonian(2, hamiltonian=H, R=0.3).at("R", [1.0, 1.0]), 0.3 * np.eye(2))
+    for given, message in (
+        ({"J": [1.0, 2.0]}, r"J has the shape \(2, 1\); expected 2 x 2"),
+        ({"R": [1.0, 2.0, 3.0]}, r"R has the shape \(3, 1\); expected 2 x 2"),
+        ({"B": [[1.0], [0.0]], "S": [1.0, 1.0]}, r"S has the shape \(2, 1\); expected 1 x 1"),
+    ):
+        with pytest.raises(da.ModelError, match=message):
+            da.PortHamiltonian(2, hamiltonian=H, **given)
