@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import dalembert as da
 from dalembert.discrete import gradient, jacobian
 
-KINDS = ["gonzalez", "mean-value", "itoh-abe", "equivariant"]
+KINDS = ["gonzalez", "gonzalez-joint", "gonzalez-left", "gonzalez-right", "mean-value", "itoh-abe", "equivariant"]
 
 
 def F(x):
@@ -24,6 +24,16 @@ def test_directional_and_consistent(seed, kind):
     np.testing.assert_allclose(jacobian(F, a, b, kind) @ (b - a), f(b) - f(a), atol=1e-12)
     exact = [[np.cos(a[0]) * a[1], np.sin(a[0])], [3 * a[0] ** 2, np.exp(a[1])]]
     np.testing.assert_allclose(jacobian(F, a, a, kind), exact, atol=1e-12)
+
+
+def test_one_sided_gradients_need_no_point_between():
+    """Remark 5 of Kinon et al. 2025: grad f at one end, corrected along x1 - x0; log is not defined between these ends."""
+    a, b = np.array([-1.0, 2.0]), np.array([1.0, 1.0])
+    f = lambda x: np.log(x[0] ** 2) + x[0] * x[1] ** 2  # noqa: E731
+    slope = lambda x: np.array([2 / x[0] + x[1] ** 2, 2 * x[0] * x[1]])  # noqa: E731
+    for kind, base in (("gonzalez-left", slope(a)), ("gonzalez-right", slope(b))):
+        expected = base + (b - a) * (f(b) - f(a) - base @ (b - a)) / 5
+        np.testing.assert_allclose(gradient(f, a, b, kind), expected, atol=1e-14)
 
 
 def test_chain_rule_and_inverse():

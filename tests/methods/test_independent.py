@@ -298,7 +298,9 @@ def test_discrete_gradients_of_ports(name, z2, seed):
     ports = Ports(seed)
     system = ports.system()
     x = da.consistent(system, u=[0.4]).x
-    sol = da.simulate(system, KINDS[name](z2=z2), x=x, t_end=STEPS * H, step=H, u=lambda t: [0.4 + np.sin(t)], compile=False)
+    sol = da.simulate(
+        system, KINDS[name]("gonzalez-joint", z2=z2), x=x, t_end=STEPS * H, step=H, u=lambda t: [0.4 + np.sin(t)], compile=False
+    )
     for k in range(STEPS):
         u = np.array([0.4 + np.sin((k + 0.5) * H)])
         x, z, y = discrete_gradient(ports, x, k * H, H, u, z2)

@@ -53,6 +53,7 @@ def test_files(tmp_path):
         sol = da.simulate(system, "discrete-gradient", t_end=0.5, step=0.05)
         again = da.load(sol.save(tmp_path / "x.nc"))
         np.testing.assert_array_equal(again.x, sol.x)
+        assert again.system.parts == system.parts
         np.testing.assert_array_equal(again.outputs, sol.outputs)
         np.testing.assert_allclose(again.power_balance, sol.power_balance, atol=1e-16)
         assert again.system.ports == system.ports
@@ -72,7 +73,7 @@ def test_mechanics_as_a_port_hamiltonian_system(make):
     np.testing.assert_allclose(b.energy, a.energy, atol=1e-8 * max(1.0, abs(a.energy[0])))
     if system.constant_mass:
         c = da.simulate(system, da.methods.EnergyMomentum(compensated=False), q=start.q, v=start.v, t_end=1.0, step=0.01)
-        d = da.simulate(ph, da.methods.DiscreteGradient(gradient="equivariant"), x=x, t_end=1.0, step=0.01)
+        d = da.simulate(ph, "discrete-gradient", x=x, t_end=1.0, step=0.01)
         np.testing.assert_allclose(d.x[:, : 2 * system.n], c.x, atol=1e-9)
         assert np.abs(d.residual("position")).max(initial=0.0) < 1e-13
 

@@ -51,11 +51,16 @@ class Ends:
 class Field:
     """A function `f(x, t; others)` given as an expression, with its derivatives and exact differences.
 
-    `others` are the further symbols of the expression, `values` what stands for them in the step.
+    `others` are the further symbols of the expression, `values` what stands for them in the step. `parts` are groups of entries
+    of `x` that are made directional each by itself, one group of all by default: those of positions and velocities, say.
     """
 
-    def __init__(self, expression: SX, x: SX, t: SX, others: tuple[SX, ...] = (), values: tuple[SX, ...] | None = None) -> None:
+    def __init__(
+        self, expression: SX, x: SX, t: SX, others: tuple[SX, ...] = (), values: tuple[SX, ...] | None = None,
+        parts: list[list[int]] | None = None,
+    ) -> None:  # fmt: skip
         self.others = list(others if values is None else values)
+        self.parts = parts or [list(range(x.numel()))]
         self.x, self.t, self.expression, self.symbols = x, t, expression, others
         self.value = ca.Function("f", [x, t, *others], [expression])
         self.joint = ca.Function("f", [ca.vertcat(x, t), *others], [expression])
@@ -92,16 +97,39 @@ def midpoint(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
     return base, ca.dot(rate(ends.xm, ends.tm, *f.others), seed)
 
 
-def _corrected(base: SX, f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
-    """Add the multiple of `x1 - x0` that makes `base` directional (Gonzalez 1996, eq. 2.4)."""
+def _corrected(base: SX, f: Field, ends: Ends, seed: SX, parts: list[list[int]], centred: bool = True) -> tuple[SX, SX]:
+    """Add the multiple of `x1 - x0` that makes `base` directional (Gonzalez 1996, eq. 2.4), in each part.
+
+    Where `base` is not `centred`, the result has no derivative at `x1 = x0`, where Newton's method begins: there it is that of
+    the slopes, which have the same value.
+    """
     slope, rate = equivariant(f, ends, seed)
-    dx = ends.dx
-    return base + dx * (ca.dot(slope - base, dx) / (ca.sumsqr(dx) + TINY)), rate
+    dx, out = ends.dx, SX(base)
+    for part in parts:
+        own = dx[part]
+        value = base[part] + own * (ca.dot(slope[part] - base[part], own) / (ca.sumsqr(own) + TINY))
+        out[part] = value if centred else ca.if_else(ca.sumsqr(own) == 0, slope[part], value)
+    return out, rate
 
 
 def gonzalez(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
-    """Gonzalez's midpoint discrete gradient (Kinon et al. 2025, eq. 12), by components for a vector function."""
-    return _corrected(f.grad(ends.xm, ends.tm, seed), f, ends, seed)
+    """Gonzalez's midpoint discrete gradient (Kinon et al. 2025, eq. 12), by components for a vector function, by parts of `x`."""
+    return _corrected(f.grad(ends.xm, ends.tm, seed), f, ends, seed, f.parts)
+
+
+def gonzalez_joint(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
+    """The same with one correction for all parts: it mixes their units, and is less accurate where they differ in size."""
+    return _corrected(f.grad(ends.xm, ends.tm, seed), f, ends, seed, [list(range(f.x.numel()))])
+
+
+def gonzalez_left(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
+    """Gonzalez's correction of `grad f(x0)`: it needs no point between the ends (Kinon et al. 2025, remark 5); of order one."""
+    return _corrected(f.grad(ends.x0, ends.t0, seed), f, ends, seed, f.parts, centred=False)
+
+
+def gonzalez_right(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
+    """Gonzalez's correction of `grad f(x1)`: it needs no point between the ends (Kinon et al. 2025, remark 5); of order one."""
+    return _corrected(f.grad(ends.x1, ends.t1, seed), f, ends, seed, f.parts, centred=False)
 
 
 def mean_value(f: Field, ends: Ends, seed: SX, points: int = 4) -> tuple[SX, SX]:
@@ -114,7 +142,7 @@ def mean_value(f: Field, ends: Ends, seed: SX, points: int = 4) -> tuple[SX, SX]
     base = SX(0)
     for c, w in zip((1 + nodes) / 2, weights / 2, strict=True):
         base += w * f.grad(ends.x0 + c * ends.dx, ends.t0 + c * (ends.t1 - ends.t0), seed)
-    return _corrected(base, f, ends, seed)
+    return _corrected(base, f, ends, seed, f.parts)
 
 
 def itoh_abe(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
@@ -143,7 +171,11 @@ def itoh_abe(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
 GRADIENTS: dict[str, Pullback] = {
     "equivariant": equivariant,
     "gonzalez": gonzalez,
+    "gonzalez-joint": gonzalez_joint,
+    "gonzalez-left": gonzalez_left,
+    "gonzalez-right": gonzalez_right,
     "mean-value": mean_value,
     "itoh-abe": itoh_abe,
 }
-SYMMETRIC = frozenset(GRADIENTS) - {"itoh-abe"}  # D f(x0, x1) = D f(x1, x0); methods made of others are of order one
+# D f(x0, x1) = D f(x1, x0); methods made of others are of order one
+SYMMETRIC = frozenset(GRADIENTS) - {"itoh-abe", "gonzalez-left", "gonzalez-right"}

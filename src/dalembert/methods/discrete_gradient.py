@@ -33,6 +33,7 @@ from dalembert.systems import scales
 from dalembert.systems.base import column
 from dalembert.systems.bases import Bases, bases
 from dalembert.systems.constrained import Constrained
+from dalembert.systems.form import components
 from dalembert.systems.needs import Need
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 from dalembert.systems.tracing import symbols
@@ -69,7 +70,7 @@ class _Frame:
         """The discrete gradient of `H1(V1^T x)` and its rate of time."""
         s, xi = self.s, SX.sym("xi", alpha.numel())
         H = ca.substitute(s.expression("hamiltonian"), s.x, ca.densify(V1 @ xi))
-        return D(Field(H, xi, s.t, (s.par,)), self.ends(V1.T @ s.x, alpha), ONE)
+        return D(Field(H, xi, s.t, (s.par,), parts=_parts(s, H, xi, V1)), self.ends(V1.T @ s.x, alpha), ONE)
 
     def jacobian(self, X: SX, D: Pullback) -> SX | None:
         """The discrete Jacobian of the constraint of a mechanism, row by row."""
@@ -107,6 +108,15 @@ class _Frame:
         )  # fmt: skip
 
 
+def _parts(s: PortHamiltonian, H: SX, xi: SX, V1: SX) -> list[list[int]]:
+    """Groups of `xi` with an energy of their own: those that the system knows, else where `H` is a sum."""
+    if s.parts and V1.nnz() == V1.size2():  # columns are unit vectors
+        states = V1.sparsity().row()
+        groups = [[i for i, state in enumerate(states) if state in part] for part in s.parts]
+        return [*filter(None, groups), *([i] for i, state in enumerate(states) if not any(state in part for part in s.parts))]
+    return components(ca.jacobian_sparsity(ca.gradient(H, xi), xi))
+
+
 def _index_one(s: PortHamiltonian, F: Bases) -> bool:
     """Whether the algebraic equations can be solved for the algebraic states."""
     if F.rank == s.n:
@@ -135,7 +145,7 @@ def _algebraic_size(s: PortHamiltonian, F: Bases, one: scales.Ports, solvable: b
 class _Balanced(Method):
     """The step of the energy-consistent methods, with a discrete gradient pair constructed from a discrete gradient."""
 
-    gradient: str = "gonzalez"
+    gradient: str = "equivariant"
     at: str = "midpoint"
     z2: str = "auto"
 
@@ -200,7 +210,12 @@ class DiscreteGradient(_Balanced):
 
     `gradient` is one of the discrete gradients, `at` where matrices are taken (`"midpoint"`, `"left"`, `"right"`), `z2` where the
     costates of the algebraic equations are (`"auto"`: `"midpoint"` on index 1, `"right"` above). On a `Mechanical` or
-    `Hamiltonian` system it is `energy-momentum` with that gradient.
+    `Hamiltonian` system it is `energy-momentum` with that gradient, and `to_port_hamiltonian()` gives the same motion where the
+    mass is constant. With `M(q)` the two are different methods of the same order.
+
+    `"gonzalez"` and `"mean-value"` are taken of each part of a Hamiltonian that is a sum, of kinetic and potential energy for
+    example. The source takes `"gonzalez-joint"`, that of the Hamiltonian as a whole: it mixes the units of positions and
+    velocities, and its errors are larger, by a factor of 200 at the step 0.1 for the four particles of the source.
     """
 
     def step(self, system: PortHamiltonian | Constrained) -> Step:

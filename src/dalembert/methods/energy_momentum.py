@@ -39,6 +39,7 @@ from dalembert.systems.constrained import Constrained
 from dalembert.systems.mechanical import Mechanical
 
 ONE = SX(1.0)
+WHOLE = frozenset({"gonzalez-joint", "gonzalez-left", "gonzalez-right"})  # not the mean velocity for a constant mass
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,8 @@ def _of_energy(s: Constrained, D: Pullback, h: SX, carry: SX | None) -> _Motion:
     both, zero = ca.vertcat(s.q, y), SX.zeros(n)
     rest = ends.rest and (ca.vertcat(ends.rest[0], zero), ca.vertcat(ends.rest[1], zero))
     whole = Ends(ca.vertcat(s.q, y0), ca.vertcat(ends.x1, y1), s.t, s.t + h, rest, ca.vertcat(h * w, h * a))
-    DH, rate = D(Field(energy.role("energy"), both, s.t, (s.par,)), whole, ONE)
+    parts = [list(range(n)), list(range(n, 2 * n))]
+    DH, rate = D(Field(energy.role("energy"), both, s.t, (s.par,), parts=parts), whole, ONE)
     velocity = y if same else energy.role("velocity")
     drift = Field(s.role("jacobian") @ velocity + s.role("rate"), both, s.t, (s.par,)) if s.m else None
     return _Motion(
@@ -146,7 +148,7 @@ class _Balanced(Method):
 
     def _motion(self, s: Constrained, h: SX, carry: SX | None) -> _Motion:
         D = GRADIENTS[self.gradient]
-        if isinstance(s, Mechanical) and not self.stabilised:
+        if isinstance(s, Mechanical) and not self.stabilised and self.gradient not in WHOLE:
             return _of_velocities(s, D, h, carry)
         return _of_energy(s, D, h, carry)
 
@@ -206,8 +208,9 @@ class EnergyMomentum(_Balanced):
 
     gradient
         `"equivariant"` (the default) keeps momentum maps too where potential and constraints are functions of
-        invariants such as squared distances; `"gonzalez"`, `"mean-value"`, `"itoh-abe"` (order one) keep
-        energy and constraints.
+        invariants such as squared distances; `"gonzalez"`, `"mean-value"` and, of order one, `"itoh-abe"`, `"gonzalez-left"`,
+        `"gonzalez-right"` keep energy and constraints. They are taken of kinetic and potential energy separately;
+        `"gonzalez-joint"` is that of the sum, as Kinon et al. 2025 take it: less accurate, and it depends on units.
     compensated
         Carry along what rounding takes from the positions: a system that travels far from the origin then keeps its
         invariants as well as one that stays.

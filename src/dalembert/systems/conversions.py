@@ -100,7 +100,7 @@ def to_port_hamiltonian(s: Mechanical) -> PortHamiltonian:
         initial = {"x": np.concatenate([s.initial["q"], s.initial["v"], np.zeros(m)])}
     out = PortHamiltonian.of_expressions(
         names, s.parameters, (x, s.t, s.u, s.par), {"E": ca.sparsify(E), "J": ca.sparsify(J), "R": ca.sparsify(R), "B": B}, H, z,
-        name=s.name, initial=initial, constraint=constraint,
+        name=s.name, initial=initial, constraint=constraint, parts=(range(n), range(n, 2 * n)),
     )  # fmt: skip
     inherit(out, s)
     return out

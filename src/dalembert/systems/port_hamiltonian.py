@@ -126,12 +126,14 @@ class PortHamiltonian(System):
         cls, names: Sequence[str], parameters: Mapping[str, ArrayLike], symbols: tuple[SX, SX, SX, SX],
         matrices: Mapping[str, SX], H: SX, z: SX, *, r: SX | None = None, name: str = "", ports: Sequence[str] | None = None,
         initial: Mapping[str, ArrayLike] | None = None,
-        constraint: tuple[SX, Sequence[int], Sequence[int], Sequence[int]] | None = None, check: bool = True,
+        constraint: tuple[SX, Sequence[int], Sequence[int], Sequence[int]] | None = None, parts: Sequence[Sequence[int]] = (),
+        check: bool = True,
     ) -> Self:  # fmt: skip
         """From expressions in given symbols `(x, t, u, par)`.
 
         `constraint` is `(g, states of q, costates of v, costates of lam)`: the blocks of `J` that hold `Dg` are then left to
-        the method, which may take a discrete Jacobian for them.
+        the method, which may take a discrete Jacobian for them. `parts` are groups of states whose energies are separate, those
+        of positions and of velocities.
         """
         self = cls.__new__(cls)
         System.__init__(self, names, parameters, name or None, initial)
@@ -144,6 +146,7 @@ class PortHamiltonian(System):
             self._constraint = (list(q_states), list(v_costates), list(lam_costates))
         self._set(full, H, z, r)
         self.ports = port_parts.port_names(ports, self.nu)
+        self.parts = tuple(tuple(part) for part in parts)
         if check:
             self._check_structure()
         return self
@@ -151,6 +154,7 @@ class PortHamiltonian(System):
     _matrix = staticmethod(port_parts.fitted)
     _constraint: tuple[list[int], list[int], list[int]] | None = None
     ports: tuple[str, ...] = ()
+    parts: tuple[tuple[int, ...], ...] = ()  # groups of states with an energy of their own, where these are known
     x: SX
 
     # ---- structure --------------------------------------------------------------------------------------
@@ -336,7 +340,7 @@ class PortHamiltonian(System):
         return np.asarray(self.function(role)(x, t, np.zeros(self.nu) if u is None else u, par).full())
 
     def _written(self) -> dict[str, object]:
-        return {"ports": self.ports, "constraint": self._constraint}
+        return {"ports": self.ports, "constraint": self._constraint, "parts": self.parts}
 
     def _counts(self) -> dict[str, int]:
         return {"states": self.n, "constraints": self.m, "ports": self.nu}
@@ -353,3 +357,5 @@ class PortHamiltonian(System):
             each = (plain.each(block, "constraint", int) for block in blocks)
             states, v, lam = ([plain.size(i, "constraint", 0, self.n - 1) for i in block] for block in each)
             self._constraint = (states, v, lam)
+        parts = plain.maybe(data, "parts", list) or []
+        self.parts = tuple(tuple(plain.size(i, "parts", 0, self.n - 1) for i in plain.each(part, "parts", int)) for part in parts)
