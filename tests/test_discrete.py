@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dalembert as da
-from dalembert.discrete import gradient, jacobian
+from dalembert.discrete import gradient, jacobian, pair
 
 KINDS = ["gonzalez", "gonzalez-joint", "gonzalez-left", "gonzalez-right", "mean-value", "itoh-abe", "equivariant"]
 
@@ -65,7 +65,32 @@ def test_example_10_gonzalez_does_not_commute_with_transformations():
     assert chain[1] == pytest.approx(2, abs=1e-13)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["singular-mass-springs", "synchronous-machine", "rlc-ladder", "windy-pendulum"])
+def test_pairs_of_systems(name, kind):
+    """Definition 7 of Kinon et al. 2025: z . E (x1 - x0) = H(x1) - H(x0), and E(x, x) = E(x), z(x, x) = z(x)."""
+    system = da.catalog.make(name)
+    rng = np.random.default_rng(3)
+    a = np.asarray(system.initial["x"]) + 0.1 * rng.normal(size=system.n)
+    b = a + 0.3 * rng.normal(size=system.n)
+    for at in ("midpoint", "left", "right"):
+        E, z = pair(system, a, b, kind=kind, at=at)
+        change = (system.at("hamiltonian", b) - system.at("hamiltonian", a))[0, 0]
+        assert z @ E @ (b - a) == pytest.approx(change, abs=1e-13 * max(1.0, np.abs(z).max()))
+        E, z = pair(system, a, a, kind=kind, at=at)
+        np.testing.assert_array_equal(E, system.at("E", a))
+        np.testing.assert_allclose(z, system.at("z", a)[:, 0], atol=1e-12 * np.abs(z).max())
+
+
 def test_refused():
+    ladder = da.catalog.rlc_ladder()
+    with pytest.raises(da.ModelError, match="11 numbers each"):
+        pair(ladder, np.zeros(3), np.zeros(11))
+    with pytest.raises(da.MethodError, match="that of a PortHamiltonian system"):
+        pair(da.catalog.double_pendulum(), np.zeros(4), np.zeros(4))
+    with pytest.raises(da.MethodError, match="z2 must be one of"):
+        pair(ladder, np.zeros(11), np.zeros(11), z2="left")
+
     with pytest.raises(da.MethodError, match="kind must be one of"):
         gradient(lambda x: x[0], [0.0], [1.0], "newton")
     with pytest.raises(da.ModelError, match="2 entries"):

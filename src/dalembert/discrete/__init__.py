@@ -17,9 +17,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from dalembert.checking import one_of, reals
 from dalembert.discrete.gradients import GRADIENTS, Ends, Field
+from dalembert.discrete.pairs import Pair, pair
 from dalembert.errors import ModelError, suggesting
 from dalembert.systems.base import column
 from dalembert.systems.tracing import call, symbols
+
+__all__ = ["Pair", "gradient", "jacobian", "pair"]
 
 
 @suggesting

@@ -17,139 +17,63 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import casadi as ca
-import numpy as np
 from casadi import SX
 
 from dalembert.checking import one_of
-from dalembert.discrete.gradients import GRADIENTS, SYMMETRIC, Ends, Field, Pullback, itoh_abe
-from dalembert.errors import MethodError, ModelError
+from dalembert.discrete.gradients import GRADIENTS, SYMMETRIC
+from dalembert.discrete.pairs import COMPLETIONS, RULES, energy, index_one
+from dalembert.errors import MethodError
 from dalembert.methods.base import Method, register
 from dalembert.methods.energy_momentum import EnergyMomentum
-from dalembert.methods.step import Block, Step, split_solves
+from dalembert.methods.port_step import Frame, Rows, algebraic_size
+from dalembert.methods.step import Block, Step
 from dalembert.systems import scales
-from dalembert.systems.base import column
-from dalembert.systems.bases import Bases, bases
+from dalembert.systems.bases import Bases, structured_bases
 from dalembert.systems.constrained import Constrained
-from dalembert.systems.form import components
 from dalembert.systems.needs import Need
 from dalembert.systems.port_hamiltonian import PortHamiltonian
-from dalembert.systems.tracing import symbols
-
-RULES = {"midpoint": 0.5, "left": 0.0, "right": 1.0}
-ONE = SX(1.0)
 
 
-class _Rows(NamedTuple):
-    """`E X + r - (J - R) z - (B - P) u`, the output, the whole input, and the power dissipated."""
+@dataclass
+class _Unknowns:
+    """What is unknown in a step: rates of the state along `V1` and `V2`, and the costates `U1 f1 + U2 f2`."""
 
-    residual: SX
-    y: SX
-    u: SX
-    dissipated: SX
+    F: Bases
+    alpha: SX
+    beta: SX
+    f1: SX
+    f2: SX
 
+    @classmethod
+    def of(cls, F: Bases) -> _Unknowns:
+        sizes = (F.rank, F.V2.size2(), F.rank, F.U2.size2())
+        return cls(F, *(SX.sym(name, size) for name, size in zip(("alpha", "beta", "f1", "f2"), sizes, strict=True)))
 
-class _Frame:
-    """The symbols of a step and the parts of a system in it; consistent approximations are those of `rule`."""
+    @property
+    def X(self) -> SX:
+        return self.F.V1 @ self.alpha + self.F.V2 @ self.beta
 
-    def __init__(self, s: PortHamiltonian, rule: str) -> None:
-        self.s, self.rule, self.h = s, rule, SX.sym("h")
-
-    def place(self, X: SX, rule: str) -> dict[str, SX]:
-        """State and time in the step."""
-        c = RULES[rule]
-        return {"x": self.s.x + c * self.h * X, "t": self.s.t + c * self.h}
-
-    def ends(self, x: SX, rate: SX) -> Ends:
-        """The ends of a part of the state with a rate."""
-        return Ends(x, x + self.h * rate, self.s.t, self.s.t + self.h, change=self.h * rate)
-
-    def energy(self, V1: SX, alpha: SX, D: Pullback) -> tuple[SX, SX]:
-        """The discrete gradient of `H1(V1^T x)` and its rate of time."""
-        s, xi = self.s, SX.sym("xi", alpha.numel())
-        H = ca.substitute(s.expression("hamiltonian"), s.x, ca.densify(V1 @ xi))
-        return D(Field(H, xi, s.t, (s.par,), parts=_parts(s, H, xi, V1)), self.ends(V1.T @ s.x, alpha), ONE)
-
-    def jacobian(self, X: SX, D: Pullback) -> SX | None:
-        """The discrete Jacobian of the constraint of a mechanism, row by row."""
-        s, states = self.s, self.s.positions
-        if not states:
-            return None
-        q, full = SX.sym("q", len(states)), SX(s.x)
-        full[states] = q
-        g, ends = ca.substitute(s.expression("constraint"), s.x, full), self.ends(s.x[states], X[states])
-        return ca.horzcat(*(D(Field(g[i], q, s.t, (s.par,)), ends, ONE)[0] for i in range(g.numel()))).T
-
-    def rows(self, X: SX, z: SX, rate: SX, jacobian: SX | None = None, E: SX | None = None) -> _Rows:
-        """The equations of the step, with its costates `z` and the rate of time of the energy."""
-        s, at = self.s, self.place(X, self.rule)
-        own, R, B, P, S, N = (s.expression(k, **at) for k in ("E", "R", "B", "P", "S", "N"))
-        u = s.expression("law", **at) if s.has("law") else s.u
-        residual = (own if E is None else E) @ X - (s.structure(**at, jacobian=jacobian) - R) @ z - (B - P) @ u
-        if s.has("r"):
-            r = s.expression("r", **at)
-            residual += r + z * ((rate - ca.dot(z, r)) / (ca.sumsqr(z) + 1e-300))
-        y = (B + P).T @ z + (S - N) @ u
-        return _Rows(residual, y, u, ca.dot(z, R @ z) + 2 * ca.dot(z, P @ u) + ca.dot(u, S @ u))
-
-    def block(self, name: str, x: SX, row: SX, size: SX, level: int = 0, start: SX | None = None) -> Block:
-        """Unknowns with their rows and their sizes, or one size for all of them."""
-        return Block(name, 0.5, x, ca.densify(row), scales.full(size, x.numel()), (level,) * x.numel(), start=start)
-
-    def finished(self, blocks: list[Block], X: SX, z: SX, rows: _Rows) -> Step:
-        s, h = self.s, self.h
-        return Step(
-            t=s.t, h=h, u=s.u, par=s.par,
-            state={"x": s.x}, solves=split_solves([b for b in blocks if b.unknowns.numel()]), next={"x": s.x + h * X},
-            lam=ca.vertcat(rows.y, rows.u, z), node=0.5,
-            work={"supplied": h * ca.dot(rows.y, rows.u), "dissipated": h * rows.dissipated},
-        )  # fmt: skip
-
-
-def _parts(s: PortHamiltonian, H: SX, xi: SX, V1: SX) -> list[list[int]]:
-    """Groups of `xi` with an energy of their own: those that the system knows, else where `H` is a sum."""
-    if s.parts and V1.nnz() == V1.size2():  # columns are unit vectors
-        states = V1.sparsity().row()
-        groups = [[i for i, state in enumerate(states) if state in part] for part in s.parts]
-        return [*filter(None, groups), *([i] for i, state in enumerate(states) if not any(state in part for part in s.parts))]
-    return components(ca.jacobian_sparsity(ca.gradient(H, xi), xi))
-
-
-def _index_one(s: PortHamiltonian, F: Bases) -> bool:
-    """Whether the algebraic equations can be solved for the algebraic states."""
-    if F.rank == s.n:
-        return True
-    block = ca.Function("b", [s.x, s.t, s.u, s.par], [F.U2.T @ ca.jacobian(s.role("right"), s.x) @ F.V2])
-    for x, t in s.samples():
-        value = np.asarray(block(x, t, np.zeros(s.nu), s.pack()).full())
-        if np.isfinite(value).all() and np.linalg.cond(value) > 1e10:
-            return False
-    return True
-
-
-def _algebraic_size(s: PortHamiltonian, F: Bases, one: scales.Ports, solvable: bool) -> SX:
-    """The size of the rates of algebraic states, which are defined to `eps` of their own size.
-
-    Multipliers are defined by velocities over `h`, or by positions over `h^2`.
-    """
-    h, own = one.h, scales.typical(F.V2.T @ s.x, one.two, one.count)
-    if solvable:
-        return scales.spread(own / h + one.speed, one.two)
-    size = own / h + one.state / h**2 + (scales.POSITIONS * one.state / h**3 if s.positions else 0)
-    return scales.spread(size, one.two)
+    @property
+    def free(self) -> SX:
+        return ca.vertcat(self.alpha, self.beta)
 
 
 @dataclass(frozen=True)
 class _Balanced(Method):
     """The step of the energy-consistent methods, with a discrete gradient pair constructed from a discrete gradient."""
 
-    gradient: str = "equivariant"
+    gradient: str | Callable[..., object] = "equivariant"
     at: str = "midpoint"
-    z2: str = "auto"
+    z2: str | Callable[..., object] = "auto"
+    E: Callable[..., object] | None = None
+    J: Callable[..., object] | None = None
+    R: Callable[..., object] | None = None
+    B: Callable[..., object] | None = None
 
-    completions: ClassVar[tuple[str, ...]] = ("auto", "midpoint", "right")
+    completions: ClassVar[tuple[str, ...]] = COMPLETIONS
     costates: ClassVar[bool] = False  # whether all costates are unknown
     alternates: ClassVar[bool] = True
     treats: ClassVar[tuple[str, ...]] = ("port-hamiltonian",)
@@ -158,11 +82,19 @@ class _Balanced(Method):
 
     def __post_init__(self) -> None:
         for name, known in (("gradient", GRADIENTS), ("at", RULES), ("z2", self.completions)):
-            one_of(name, getattr(self, name), known)
+            if name == "at" or not callable(getattr(self, name)):
+                one_of(name, getattr(self, name), known)
+
+    @property
+    def own(self) -> dict[str, Callable[..., object] | None]:
+        """The matrices that are a user's functions of both ends."""
+        return {"E": self.E, "J": self.J, "R": self.R, "B": self.B}
 
     @property
     def symmetric(self) -> bool:
-        return self.gradient in SYMMETRIC and self.at == "midpoint" and self.z2 in ("auto", "midpoint")
+        """Of functions of the user's nothing is known."""
+        given = any(self.own.values()) or callable(self.gradient) or callable(self.z2)
+        return not given and self.gradient in SYMMETRIC and self.at == "midpoint" and self.z2 in ("auto", "midpoint")
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -170,33 +102,58 @@ class _Balanced(Method):
 
     @property
     def needs(self) -> frozenset[Need]:
-        return super().needs | {Need.RATES, Need.BASES}
+        return super().needs | {Need.RATES, Need.PAIR}
 
     def step(self, system: PortHamiltonian) -> Step:
-        s, f, F = system, _Frame(system, self.at), bases(system)
-        r, m, D = F.rank, s.n - F.rank, GRADIENTS[self.gradient]
-        alpha, beta, f1, f2 = SX.sym("alpha", r), SX.sym("beta", m), SX.sym("f1", r), SX.sym("f2", m)
-        X = F.V1 @ alpha + F.V2 @ beta
-        DH, rate = f.energy(F.V1, alpha, D)
-        E = F.U1.T @ s.expression("E", **f.place(X, self.at)) @ F.V1
+        s, F = system, structured_bases(system)
+        w = _Unknowns.of(F)
+        f = Frame(s, w.X, w.free, self.at, self.own)
+        DH, rate = self._slope(f, w)
+        C = F.U1.T @ f.matrix("E") @ F.V1
         # z1 = C^-T D H1 is explicit where C is a constant diagonal
-        simple = not self.costates and E.sparsity().is_diag() and not ca.depends_on(E, ca.vertcat(s.x, s.t, alpha, beta, f.h))
-        solvable = _index_one(s, F)
-        rule = self.z2 if self.z2 != "auto" else "midpoint" if solvable else "right"
-        at = f.place(X, rule) if rule != "left" else {"x": s.x + f.h * (F.V2 @ beta), "t": s.t}
-        z2 = F.U2.T @ s.expression("z", **at)
-        z = F.U1 @ (DH / ca.densify(ca.diag(E)) if simple else f1) + F.U2 @ (f2 if self.costates else z2)
-        rows = f.rows(X, z, rate, f.jacobian(X, D))
+        simple = not self.costates and C.sparsity().is_diag() and not ca.depends_on(C, ca.vertcat(s.x, s.t, w.free, f.h))
+        solvable = index_one(s, F)
+        z2 = self._algebraic(f, w, solvable)
+        z = F.U1 @ (DH / ca.densify(ca.diag(C)) if simple else w.f1) + F.U2 @ (w.f2 if self.costates else z2)
+        if any(self.own.values()):
+            f.check()
+        rows = f.rows(z, rate, None if callable(self.gradient) else f.jacobian(GRADIENTS[self.gradient]))
 
         costate, one = s.expression("z"), scales.Ports(s, f.h, F.V1, F.V2)
         size = scales.typical(costate) + scales.typical(s.role("gradient")) + 1e-300
-        blocks = [f.block("alpha", alpha, F.U1.T @ rows.residual, scales.spread(one.speed, one.one))]
+        blocks = [f.block("alpha", w.alpha, F.U1.T @ rows.residual, scales.spread(one.speed, one.one))]
         if not simple:
-            blocks.append(f.block("f1", f1, E.T @ f1 - DH, size, start=F.U1.T @ costate))
+            blocks.append(f.block("f1", w.f1, C.T @ w.f1 - DH, size, start=F.U1.T @ costate))
         if self.costates:
-            blocks.append(f.block("f2", f2, f2 - z2, size, start=F.U2.T @ costate))
-        blocks.append(f.block("beta", beta, F.U2.T @ rows.residual, _algebraic_size(s, F, one, solvable), 1))
-        return f.finished(blocks, X, z, rows)
+            blocks += self._completed(f, w, rows, z2, C.T @ w.f1 - DH, size)
+        rest = ca.horzcat(F.U2, F.U3).T @ rows.residual
+        blocks.append(f.block("beta", w.beta, rest, algebraic_size(s, F, one, solvable), 1))
+        return f.finished(blocks, z, rows)
+
+    def _slope(self, f: Frame, w: _Unknowns) -> tuple[SX, SX]:
+        """`D H1`, and what time adds to the energy."""
+        if not callable(self.gradient):
+            return energy(f.s, f.h, w.F.V1, w.alpha, GRADIENTS[self.gradient])
+        slope = f.vector("gradient", self.gradient, f.s.n)
+        f.check(slope=slope)
+        return w.F.V1.T @ slope, f.rate()
+
+    def _place(self, f: Frame, w: _Unknowns, solvable: bool) -> dict[str, SX]:
+        """Where the algebraic costates are."""
+        rule = self.z2 if isinstance(self.z2, str) and self.z2 != "auto" else "midpoint" if solvable else "right"
+        return f.place(rule) if rule != "left" else {"x": f.s.x + f.h * (w.F.V2 @ w.beta), "t": f.s.t}
+
+    def _algebraic(self, f: Frame, w: _Unknowns, solvable: bool) -> SX:
+        """`z2`, at a place of the step or by a function of its ends."""
+        if not callable(self.z2):
+            return w.F.U2.T @ f.s.expression("z", **self._place(f, w, solvable))
+        z2 = f.vector("z2", self.z2, w.F.U2.size2())
+        f.check(z2=(z2, w.F.U2.T @ f.s.expression("z")))
+        return z2
+
+    def _completed(self, f: Frame, w: _Unknowns, rows: Rows, z2: SX, gap: SX, size: SX) -> list[Block]:
+        """The equations of the algebraic costates where these are unknown: `f2 = z2`."""
+        return [f.block("f2", w.f2, w.f2 - z2, size, start=w.F.U2.T @ f.s.expression("z"))]
 
 
 @register(
@@ -216,10 +173,19 @@ class DiscreteGradient(_Balanced):
     `"gonzalez"` and `"mean-value"` are taken of each part of a Hamiltonian that is a sum, of kinetic and potential energy for
     example. The source takes `"gonzalez-joint"`, that of the Hamiltonian as a whole: it mixes the units of positions and
     velocities, and its errors are larger, by a factor of 200 at the step 0.1 for the four particles of the source.
+
+    Instead of names and places there may be functions of both ends `x0`, `x1` (and `t`, `h`, parameters): `gradient` with `n`
+    entries, `z2` with one for each algebraic equation, and the matrices `E`, `J`, `R`, `B`. They are checked at a few states:
+    directional, skew, semidefinite, and those of the system where `x1 = x0` (definition 8).
+
+    Equations whose costate is zero may contain any rates: the others are then a semi-explicit system with the states of these as
+    parameters (eq. 38), whose power balance they do not touch.
     """
 
     def step(self, system: PortHamiltonian | Constrained) -> Step:
         if isinstance(system, Constrained):
+            if callable(self.gradient) or callable(self.z2) or any(self.own.values()):
+                raise MethodError("functions of both ends are for port-Hamiltonian systems; use system.to_port_hamiltonian()")
             return EnergyMomentum(gradient=self.gradient).step(system)
         return super().step(system)
 
@@ -228,26 +194,63 @@ class DiscreteGradient(_Balanced):
 class DiracDissipative(_Balanced):
     """The discrete gradient method on the Dirac-dissipative representation (eq. 25): all costates `f` are unknown.
 
-        E X + r = (J - R) f + (B - P) u,    E^T f = D H,    U2^T f = z2
+        E X + r = (J - R) f + (B - P) u,    E^T f = D H
 
-    The last rows complete it: `z2` is that of the end of the step, of its midpoint, or (`"left"`) of its beginning, whose
-    algebraic states are then found anew (example 6). The completion nearest to `f` is met exactly, so that this is also the
-    minimal-norm rule.
+    These leave as many unknowns free as there are algebraic equations, and `completion` determines them:
+
+    - `"z2"`: `U2^T f = z2`, which is `discrete-gradient` (theorem 5). `z2` is that of the end of the step, of its midpoint, or
+      (`"left"`) of its beginning, whose algebraic states are then found anew (example 6).
+    - `"minimal-norm"`: among all solutions that with the smallest `|W (f - z)|`, by the equations of Lagrange. `z` are all
+      costates at the place that `z2` names, `weight` is `W(x0, x1)`, the identity by default. It is the completion `"z2"` where
+      `U1^T z` does not depend on the algebraic states, and differs elsewhere; the norm depends on the coordinates (remark 15).
+    - a function `F(x0, x1, f)` with one entry for each algebraic equation, which are zero (remark 15).
     """
 
-    completions: ClassVar[tuple[str, ...]] = ("auto", "midpoint", "right", "left")
+    completion: str | Callable[..., object] = "z2"
+    weight: Callable[..., object] | None = None
+
+    completions: ClassVar[tuple[str, ...]] = (*COMPLETIONS, "left")
     costates: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not callable(self.completion):
+            one_of("completion", self.completion, ("z2", "minimal-norm"))
+        if self.completion == "minimal-norm" and callable(self.z2):
+            raise MethodError("the minimal norm takes all costates at a place of the step: z2 must be its name")
+        if self.weight is not None and self.completion != "minimal-norm":
+            raise MethodError("a weight is that of completion='minimal-norm'")
+
+    @property
+    def symmetric(self) -> bool:
+        return self.completion == "z2" and super().symmetric
+
+    def _completed(self, f: Frame, w: _Unknowns, rows: Rows, z2: SX, gap: SX, size: SX) -> list[Block]:
+        F, s = w.F, f.s
+        if self.completion == "z2":
+            return super()._completed(f, w, rows, z2, gap, size)
+        start, costates = F.U2.T @ s.expression("z"), F.U1 @ w.f1 + F.U2 @ w.f2
+        if callable(self.completion):
+            own = f.vector("completion", self.completion, w.f2.numel(), f=costates)
+            return [f.block("f2", w.f2, own, size, 1, start)]
+        off = costates - s.expression("z", **self._place(f, w, index_one(s, F)))
+        if self.weight is not None:
+            off = s._matrix("weight", f.traced("weight", self.weight), (s.n, s.n)) @ off
+        equations, unknowns = ca.vertcat(rows.residual, gap), ca.vertcat(w.alpha, w.beta, w.f1, w.f2)
+        mu = SX.sym("mu", equations.numel())
+        still = ca.gradient(ca.sumsqr(off) / 2 + ca.dot(mu, equations), unknowns)
+        return [f.block("f2", ca.vertcat(w.f2, mu), still, size, 1, ca.vertcat(start, SX.zeros(mu.numel())))]
 
 
 @register("gradient-pair", keeps="power balance with ports, of any Hamiltonian", source="Kinon, Morandin, Schulze 2025, eq. 18")
 class GradientPair(_Balanced):
     """The method of a discrete gradient pair (eq. 18): `E(x0, x1)` and `z(x0, x1)` with `z . E (x1 - x0) = H(x1) - H(x0)`.
 
-    `E` and `z` are functions of `x0`, `x1` and parameters; `z` must, and `E` may be given (the midpoint else). Without a pair
-    one is constructed (theorem 4, proposition 2): then this is `discrete-gradient` (corollary 1).
+    `z`, `E`, `J`, `R` and `B` are functions of `x0`, `x1` and parameters; a pair needs `z`, and what is not given is taken at the
+    place `at` of the step. They are checked at a few states (definition 7). Without `z` a pair is constructed (theorem 4,
+    proposition 2): then this is `discrete-gradient` (corollary 1). `da.discrete.pair` gives that pair as numbers.
     """
 
-    E: Callable[..., object] | None = None
     z: Callable[..., object] | None = None
 
     def __post_init__(self) -> None:
@@ -257,41 +260,19 @@ class GradientPair(_Balanced):
 
     @property
     def symmetric(self) -> bool:
-        """Of a pair of the user's nothing is known."""
         return self.z is None and super().symmetric
 
     @property
     def needs(self) -> frozenset[Need]:
-        return super().needs - ({Need.BASES} if self.z is not None else set())
+        return super().needs - ({Need.PAIR} if self.z is not None else set())
 
     def step(self, system: PortHamiltonian) -> Step:
         if self.z is None:
             return super().step(system)
-        s, n, f = system, system.n, _Frame(system, self.at)
-        X = SX.sym("X", n)
-        x1 = s.x + f.h * X
-        extra = {"x0": symbols(s.x, (n,)), "x1": symbols(x1, (n,)), "t": symbols(s.t, ()), "h": symbols(f.h, ())}
-        z = column("z", s._trace("z", self.z, ("x0", "x1", "t", "h"), extra), n)
-        E = s.expression("E", **f.place(X, self.at))
-        if self.E is not None:
-            E = s._matrix("E", s._trace("E", self.E, ("x0", "x1", "t", "h"), extra), (n, n))
-        self._check_pair(s, E, z, X, f.h)
-        # the pair is that of one time: what time adds to the energy is counted at x1
-        _, rate = itoh_abe(Field(s.expression("hamiltonian"), s.x, s.t, (s.par,)), f.ends(s.x, X), ONE)
-        rows = f.rows(X, z, rate, E=E)
+        s, n, X = system, system.n, SX.sym("X", system.n)
+        f = Frame(s, X, X, self.at, self.own)
+        z = f.vector("z", self.z, n)
+        f.check(slope=f.matrix("E").T @ z, z=z)
+        rows = f.rows(z, f.rate())
         one = scales.Ports(s, f.h, SX(n, 0), SX(n, 0))
-        return f.finished([f.block("X", X, rows.residual, scales.spread(one.speed, one.x))], X, z, rows)
-
-    @staticmethod
-    def _check_pair(s: PortHamiltonian, E: SX, z: SX, X: SX, h: SX) -> None:
-        """Directionality at a few points: refuse what is not a discrete gradient pair."""
-        H = s.expression("hamiltonian")
-        change = ca.substitute(H, s.x, s.x + h * X) - H
-        f = ca.Function("pair", [s.x, X, h, s.t, s.par], [h * ca.dot(z, E @ X), change])
-        rng = np.random.default_rng(2)
-        for x, t in s.samples():
-            have, want = (float(v) for v in f(x, rng.normal(size=s.n), 0.1, t, s.pack()))
-            if np.isfinite(have + want) and abs(have - want) > 1e-8 * max(1.0, abs(want)):
-                raise ModelError(
-                    f"this is not a discrete gradient pair: z . E (x1 - x0) = {have:.6g}, but H(x1) - H(x0) = {want:.6g}"
-                )
+        return f.finished([f.block("X", X, rows.residual, scales.spread(one.speed, one.x))], z, rows)

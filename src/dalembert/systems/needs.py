@@ -20,4 +20,5 @@ class Need(Enum):
     INDEX_TWO = auto()  # an index of at most two
     RATES = auto()  # at least one state with a rate
     BASES = auto()  # a range of E that does not depend on the state
+    PAIR = auto()  # the same of the equations with costates: a discrete gradient then gives a discrete gradient pair
     UNFORCED = auto()  # an energy that does not change

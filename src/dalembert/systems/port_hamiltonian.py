@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from dalembert.errors import MethodError, ModelError, suggesting
 from dalembert.systems import plain, port_changes, port_checks, port_parts, scales
 from dalembert.systems.base import System
-from dalembert.systems.bases import bases
+from dalembert.systems.bases import bases, structured_bases
 from dalembert.systems.closure import closure
 from dalembert.systems.dirac import DiracStructure
 from dalembert.systems.form import Form, Power
@@ -298,9 +298,9 @@ class PortHamiltonian(System):
             return f"{self.name!r}, which has no state with a rate (E is zero)"
         if need is Need.INERTIA and self.algebraic:
             return f"the algebraic equations of {self.name!r}"
-        if need in (Need.BASES, Need.INERTIA):
+        if need in (Need.BASES, Need.INERTIA, Need.PAIR):
             try:
-                rank = bases(self).rank
+                rank = (structured_bases if need is Need.PAIR else bases)(self).rank
             except MethodError as error:
                 return f"{self.name!r}: {error}"
             if need is Need.INERTIA and rank < self.n:
