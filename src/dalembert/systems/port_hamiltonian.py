@@ -254,11 +254,25 @@ class PortHamiltonian(System):
 
     @suggesting
     def semi_explicit(self, parameters: Mapping[str, ArrayLike] | None = None) -> PortHamiltonian:
-        """An equivalent system whose `E` is diagonal with zeros at the end, for constant `E`, by its singular values.
+        """An equivalent system whose `E` is block diagonal with zeros at the end.
 
-        `E = U S V^T` gives `x = V x~` and the factor `U^T` (Kinon, Morandin, Schulze 2025, proposition 2).
+        For constant `E` by its singular values: `E = U S V^T` gives `x = V x~` and the factor `U^T` (Kinon, Morandin, Schulze
+        2025, proposition 2). Where the null space of `E` depends on time alone, by elimination, near the initial value:
+        `x = V(t) x~`, where the last columns of `V` span the null space, and `E V' x~` joins `r` (Symank 2025, theorem 4.3). The
+        energy does not depend on the algebraic states.
         """
         return port_changes.semi_explicit(self, parameters)
+
+    @suggesting
+    def parametrised(self) -> PortHamiltonian:
+        """An equivalent system with `E = [I 0 0; 0 0 0; 0 E32(x) I]`, `z = (grad H1, z2, 0)`, near the initial value.
+
+        Its first two rows are a semi-explicit system in `(x1, x2)` with the parameter `x3`; the third is an equation of any kind
+        for that (Kinon, Morandin, Schulze 2025, theorem 8, corollary 3). `discrete-gradient` treats it. It is found by
+        elimination where rates of the states on which the energy depends can be separated; in general coordinates must be changed
+        first, with `transformed`.
+        """
+        return port_changes.parametrised(self)
 
     @suggesting
     def transformed(
@@ -267,7 +281,7 @@ class PortHamiltonian(System):
         """The system in other coordinates, `x = phi(x~)`, its equations multiplied by `U(x~)^T`.
 
         `E~ = U^T E Dphi`, `J~ = U^T J U`, `R~ = U^T R U`, `B~ = U^T B`, `z~ = U^-1 z`, `H~ = H(phi)` (Kinon, Morandin, Schulze
-        2025, eq. 32). `phi` and `U` are functions of `x` (the new state), or constants.
+        2025, eq. 32). `phi` and `U` are functions of `x` (the new state) and `t`, or constants; `E dphi/dt` joins `r`.
         """
         return port_changes.transformed(self, phi, U, coordinates, initial)
 
