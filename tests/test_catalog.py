@@ -186,3 +186,12 @@ def test_double_pendulum_in_its_angles():
     second = first + l2 * np.array([np.sin(b), -np.cos(b)])
     sol = da.simulate(da.catalog.double_pendulum(m1=m1, m2=m2, l1=l1, l2=l2), "lobatto-pair-5", t_end=1.0, step=0.005)
     np.testing.assert_allclose(sol.q[-1], [*first, *second], atol=1e-9)
+
+
+def test_the_inductances_that_the_machine_is_said_to_have():
+    machine = da.catalog.synchronous_machine()
+    L = machine.at("E", [0.0] * 7 + [0.4])[:6, :6]
+    np.testing.assert_allclose(L, L.T, atol=0)
+    assert np.linalg.eigvalsh(L)[0] > 0
+    for value in (0.15, 0.2, -0.05, 0.05, 0.06 * np.cos(0.4), 0.05 * np.cos(0.4)):
+        assert np.isclose(L, value, atol=1e-15).any()

@@ -73,9 +73,10 @@ def _currents(x: Symbols) -> Vector:
 def synchronous_machine(currents: bool = True) -> PortHamiltonian:
     """A synchronous machine with three stator and three rotor windings, in currents or fluxes (Kinon et al. 2025, example 4).
 
-    A round-rotor machine of laboratory size: self inductances 0.15 H (stator) and 0.2 H (rotor), mutual 0.12 H times the cosine
-    of the angle between windings, leakage included so that `L(theta)` is positive definite; cf. Kundur 1994, ch. 3, for the form
-    of `L`.
+    A round-rotor machine of laboratory size, whose data are this library's own. Self inductances are 0.15 H (stator) and 0.2 H
+    (rotor). Mutual ones are -0.05 H between stator windings, 0.05 H between the field and the direct damper, and between stator
+    and rotor 0.06 H (field) or 0.05 H (dampers) times the cosine of the angle between the windings. `L(theta)` is positive
+    definite; cf. Kundur 1994, ch. 3, for its form.
     """
     J, B = np.zeros((8, 8)), np.zeros((8, 5))
     J[6, 7], J[7, 6] = -1.0, 1.0

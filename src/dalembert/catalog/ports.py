@@ -29,7 +29,8 @@ def linear_port_example() -> PortHamiltonian:
 def singular_mass_springs(m1: float = 1.0, m2: float = 2.0, k1: float = 3.0, k2: float = 5.0) -> PortHamiltonian:
     """Two masses, two springs, three redundant coordinates, hence a singular mass matrix (Kinon et al. 2025, example 7).
 
-    The absolute position of the second mass is `q2 + x2`, the constraint ties `q2` to the first mass and a length 1.
+    The absolute position of the second mass is `q2 + x2`, the constraint ties `q2` to the first mass and a length 1. The second
+    spring is stiffening, `k2 x2^2 / 2 + k2 x2^4 / 4`; that of the source is linear.
     """
 
     def H(x: Symbols, m1: Symbols, m2: Symbols, k1: Symbols, k2: Symbols) -> object:
