@@ -12,7 +12,7 @@ from conftest import angle_pendulum, assert_order, driven_pendulum, polar_rod
 from dalembert.methods.base import REGISTER, find, obstacles
 
 TEXT = (Path(__file__).parent.parent / "CONTRIBUTING.md").read_text(encoding="utf-8")
-NEW = ("lobatto-iiie", "spark-iiib-a", "rosenbrock")
+NEW = ("lobatto-iiie", "srk-lobatto-iiid", "rosenbrock")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -43,12 +43,12 @@ def free_oscillator():
     )
 
 
-def measure(system, method, counts, t_end, **options):
+def measure(system, method, counts, t_end, truth="gauss-5", **options):
     """The order that the method states, in each part of the state, by slopes."""
     runs = {n: da.simulate(system, method, t_end=t_end, step=t_end / n, compile=False, **options) for n in counts}
-    truth = da.simulate(system, "gauss-5", t_end=t_end, step=t_end / (2 * counts[-1]), compile=False, **options)
+    exact = da.simulate(system, truth, t_end=t_end, step=t_end / (2 * counts[-1]), compile=False, **options)
     for part in system.state:
-        errors = [np.abs(run.parts[part][-1] - truth.parts[part][-1]).max() for run in runs.values()]
+        errors = [np.abs(run.parts[part][-1] - exact.parts[part][-1]).max() for run in runs.values()]
         assert_order(errors, t_end / np.array(counts), find(method).order[0], told=f"{method}, {part}:")
 
 
@@ -103,25 +103,27 @@ def test_lobatto_iiie_runs_on_every_kind_and_refuses_constraints():
         da.simulate(polar_rod(), "lobatto-iiie", t_end=1.0, step=0.1)
 
 
+def test_facts_of_the_entry_with_constraint_rows():
+    method = find("srk-lobatto-iiid")
+    assert method.order == (2, 2, 2)
+    assert method.symmetric
+    assert not method.symplectic
+    assert method.exact_levels == ("velocity",)
+
+
 @pytest.mark.parametrize("compile", [True, False])
-def test_spark_iiib_a_is_the_method_of_mclachlan_and_perlmutter(compile):
+def test_the_entry_with_constraint_rows_keeps_what_it_says(compile):
     system = da.catalog.contact_oscillator()
-    mine, theirs = (
-        da.simulate(system, method, t_end=5.0, step=0.1, compile=compile) for method in ("spark-iiib-a", "mclachlan-perlmutter")
-    )
-    assert mine.stats["steps"] == 50
-    np.testing.assert_allclose(mine.q, theirs.q, rtol=0, atol=1e-13)
-    np.testing.assert_allclose(mine.v, theirs.v, rtol=0, atol=1e-13)
-    assert np.abs(mine.residual("velocity")).max() < 1e-14
-    assert np.abs(mine.q - da.simulate(system, "spark-2", t_end=5.0, step=0.1).q).max() > 1e-4  # another method is another motion
+    there = da.simulate(system, "srk-lobatto-iiid", t_end=2.0, step=0.1, compile=compile)
+    assert np.abs(there.residual("velocity")).max() < 1e-14
+    back = da.simulate(system, "srk-lobatto-iiid", q=there.q[-1], v=-there.v[-1], t_end=2.0, step=0.1, compile=compile)
+    np.testing.assert_allclose(back.q[-1], there.q[0], atol=1e-13)
+    np.testing.assert_allclose(-back.v[-1], there.v[0], atol=1e-13)
 
 
-def test_facts_of_spark_iiib_a_are_those_of_mclachlan_and_perlmutter():
-    mine, theirs = find("spark-iiib-a"), find("mclachlan-perlmutter")
-    assert mine.order == theirs.order == (2, 2, 2)
-    assert mine.symmetric
-    assert not mine.symplectic
-    assert mine.exact_levels == theirs.exact_levels == ("velocity",)
+@pytest.mark.parametrize("make", [polar_rod, da.catalog.contact_oscillator], ids=lambda f: f.__name__)
+def test_the_entry_with_constraint_rows_has_its_order(make):
+    measure(make(), "srk-lobatto-iiid", (20, 40, 80, 160), 1.0, truth="srk-gauss-4")
 
 
 def test_the_step_of_the_text_has_its_order_and_refuses_what_it_lacks():
@@ -136,5 +138,5 @@ def test_the_entries_are_listed_with_computed_facts():
     listed = {row.name: row for row in da.list_methods()}
     assert listed["lobatto-iiie-3"].order == (4, 4, 4)
     assert listed["lobatto-iiie-3"].symplectic
-    assert listed["spark-iiib-a"].symmetric
+    assert listed["srk-lobatto-iiid"].symmetric
     assert not listed["rosenbrock"].symmetric

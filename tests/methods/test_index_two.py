@@ -58,6 +58,23 @@ def test_the_table_of_orders():
             assert find(method).order[0] == table[family](int(s)), method
 
 
+@pytest.mark.parametrize(("stages", "counts"), [(2, (40, 57, 80)), (3, (20, 28, 40)), (4, (14, 20, 28))])
+def test_the_exchanged_pair_on_the_two_parts_of_mechanics(stages, counts):
+    dae = da.catalog.contact_oscillator().to_dae("index2")
+    exact = da.simulate(dae, "srk-gauss-4", t_end=1.0, step=1 / 200)
+    runs = [da.simulate(dae, f"spark-iiib-a-{stages}", t_end=1.0, step=1 / n, compile=False) for n in counts]
+    for name in ("y", "z"):
+        errors = [np.abs(run.parts[name][-1] - exact.parts[name][-1]).max() for run in runs]
+        assert_order(errors, 1 / np.array(counts), 2 * stages - 2, 2e-14, name)
+    assert np.abs(runs[0].residual("position")).max() < 1e-14
+
+
+def test_the_exchanged_pair_refuses_other_parts():
+    for system in (problem(28), problem(23), da.catalog.double_pendulum().to_dae("ggl")):
+        with pytest.raises(da.MethodError, match=r"as in mechanics, f1 without z, f2 linear in z"):
+            da.simulate(system, "spark-iiib-a", t_end=1.0, step=0.1)
+
+
 @pytest.mark.parametrize("formulation", ["index2", "ggl"])
 @pytest.mark.parametrize("make", [da.catalog.double_pendulum, polar_rod], ids=lambda f: f.__name__)
 def test_mechanics_as_an_index_two_system(make, formulation):

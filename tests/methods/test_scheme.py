@@ -20,6 +20,7 @@ FACTS = {
     "lobatto-iiid": lambda s: (2 * s - 2, 2 * s - 2, True, True, False),
     "lobatto-pair": lambda s: (2 * s - 2, 2 * s - 2, True, True, True),
     "spark": lambda s: (2 * s - 2, 2 * s - 2, True, True, True),
+    "spark-iiib-a": lambda s: (2 * s - 2, 2 * s - 2, True, True, False),
     "murua": lambda s: (2 * s, 2 * s, True, True, False),
     "murua-ggl": lambda s: (2 * s, 2 * s, True, True, False),
     "srk-gauss": lambda s: (2 * s, 2 * s, True, True, False),
@@ -52,6 +53,8 @@ def test_every_family_is_in_the_table():
         (schemes.murua(2, stabilised=True), {"position", "velocity"}),
         (schemes.specialized("gauss", 3), {"velocity"}),
         (schemes.spark(3, 5), {"velocity"}),
+        (schemes.exchanged_pair(2), {"velocity"}),
+        (schemes.exchanged_pair(4), {"velocity"}),
     ],
 )
 def test_levels_that_hold_at_the_end(scheme, levels):

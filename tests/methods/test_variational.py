@@ -7,9 +7,18 @@ from scipy.integrate import solve_ivp
 import dalembert as da
 from conftest import angle_pendulum, assert_order, consistent_start
 from dalembert.methods import McLachlanPerlmutter, Variational
+from dalembert.methods.base import find
 
-NONHOLONOMIC = ["cortes-martinez", "mclachlan-perlmutter", "variational", "spark-2", "srk-gauss-1"]
-HIGHER = {"spark-3": 4, "srk-gauss-2": 4, "srk-radau-ia-2": 3, "murua-2": 4, "murua-3": 6, "radau-iia-2": 3}
+NONHOLONOMIC = ["cortes-martinez", "mclachlan-perlmutter", "variational", "spark-2", "spark-iiib-a-2", "srk-gauss-1"]
+HIGHER = {
+    "spark-3": 4,
+    "spark-iiib-a-3": 4,
+    "srk-gauss-2": 4,
+    "srk-radau-ia-2": 3,
+    "murua-2": 4,
+    "murua-3": 6,
+    "radau-iia-2": 3,
+}
 
 
 def sleigh_reference(t, m=1.0, a=1.0, I=1.0, g=0.1, u0=0.5, w0=0.7, theta0=0.3):
@@ -254,3 +263,25 @@ def test_bad_input(sleigh):
     with pytest.raises(da.SingularConstraints, match=r"row 2 = \+2 \* row 1") as caught:
         da.simulate(twice, "spark-2", q=[0, 0], v=[1.0, -1.0], t_end=1.0, step=0.1)
     assert caught.value.rows == (2,)
+
+
+@pytest.mark.parametrize("compile", [True, False])
+def test_spark_iiib_a_with_two_stages_is_the_method_of_mclachlan_and_perlmutter(compile):
+    """Hilden 2009, sec. 3.3.3."""
+    system = da.catalog.contact_oscillator()
+    runs = [
+        da.simulate(system, method, t_end=5.0, step=0.1, compile=compile) for method in ("spark-iiib-a", "mclachlan-perlmutter")
+    ]
+    assert runs[0].stats["steps"] == 50
+    np.testing.assert_allclose(runs[0].q, runs[1].q, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(runs[0].v, runs[1].v, rtol=0, atol=1e-13)
+    assert np.abs(runs[0].residual("velocity")).max() < 1e-14
+    assert np.abs(runs[0].q - da.simulate(system, "spark-2", t_end=5.0, step=0.1).q).max() > 1e-4  # exchanged is another method
+
+
+def test_facts_of_spark_iiib_a_are_those_of_mclachlan_and_perlmutter():
+    mine, theirs = find("spark-iiib-a"), find("mclachlan-perlmutter")
+    assert mine.order == theirs.order == (2, 2, 2)
+    assert mine.symmetric
+    assert not mine.symplectic
+    assert mine.exact_levels == theirs.exact_levels == ("velocity",)

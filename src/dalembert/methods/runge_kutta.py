@@ -292,6 +292,29 @@ class Spark(Staged):
         return super().needs | {Need.PARTS}
 
 
+@register(
+    "spark-iiib-a",
+    build=scheme.exchanged_pair,
+    fewest=2,
+    treats=("mechanical", "hamiltonian", "dae"),
+    keeps="velocity constraints of both kinds, symmetry",
+    source="McLachlan, Perlmutter 2006; Hilden 2009, sec. 3.3.3",
+)
+class SparkExchanged(Staged):
+    """Lobatto IIIB for the positions and IIIA for the momenta: order 2 s - 2.
+
+    With two stages and a constant mass it is McLachlan and Perlmutter's method. Holonomic constraints are kept at velocity level.
+    A DAE of index 2 needs two parts as in mechanics, `to_dae("index2")` say; on other parts the method does not converge.
+    Keeps: velocity constraints of both kinds, symmetry.
+    """
+
+    stages: int = 2
+
+    @property
+    def needs(self) -> frozenset[Need]:
+        return super().needs | {Need.PAIR}
+
+
 class _Specialized(Staged):
     """Specialized Runge-Kutta methods: moments of the constraint at the stages, and the constraint at the end."""
 

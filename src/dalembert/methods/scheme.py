@@ -7,6 +7,7 @@ A row has a weight for each place at which a constraint is looked at: the stages
     murua             Gauss, constraints at the Lobatto nodes beside 0 (Murua 1997)
     specialized       one tableau, moments of the constraints at the stages, and the constraints at the end (Jay 2006)
     spark             the Lobatto family, one for each part, moments by Lobatto IIIA, and the end (Jay 2003)
+    exchanged_pair    Lobatto IIIB for the positions, IIIA for the momenta, moments by quadrature, and the end
 
 Facts about a scheme are computed from these data: order, symmetry, symplecticity, what it needs.
 """
@@ -241,3 +242,18 @@ def spark(s: int, parts: int) -> Scheme:
     omega = np.zeros((s, s + 1))
     omega[:-1, :-1], omega[-1, -1] = tables[0].A[1:], 1.0
     return Scheme(tables, {"velocity": separated(omega, tables[-1])})
+
+
+def exchanged_pair(s: int) -> Scheme:
+    """Lobatto IIIB for the positions and IIIA for the momenta: McLachlan and Perlmutter's for two stages.
+
+    (Hilden 2009, sec. 3.3.3.) IIIA begins with an explicit stage and ends at the end of the step: the multipliers of the stages
+    enter by `s - 1` combinations only, and one for each stage with as many constraints is too many (the source's own iteration
+    fails). Here the multipliers are a polynomial of degree `s - 2` at the stages, and the velocity constraint holds at the end
+    and in the mean with all polynomials of degree `s - 3`. The order is `2 s - 2`, by measurement.
+    """
+    B, A = tableau("lobatto-iiib", s), tableau("lobatto-iiia", s)
+    polynomials = legvander(2 * A.c - 1, s - 2)
+    rows = np.zeros((s - 1, s + 1))
+    rows[:-1, :-1], rows[-1, -1] = (A.b[:, None] * polynomials[:, :-1]).T, 1.0
+    return Scheme((B, A), {"velocity": rows}, multipliers=polynomials)

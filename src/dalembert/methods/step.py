@@ -151,7 +151,8 @@ def _guess(blocks: list[Block], x: SX, last: SX, before: SX) -> SX:
         if b.hint is not None and not ca.depends_on(b.hint, x):
             out.append(ca.densify(b.hint))
             continue
-        alike = [other for other in blocks if other.name == b.name]
+        # of several at one time, a stage and the end of the step say, one is enough
+        alike = list({o.time: o for o in (*(o for o in blocks if o.name == b.name), b)}.values())
         past, weights = extrapolation([o.time for o in alike], b.time, b.points, b.increment)
         values = [columns[id(alike[j])][age] for age, j in past]
         out.append(ca.densify(combined(weights, values, b.unknowns.numel())))

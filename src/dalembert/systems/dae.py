@@ -173,7 +173,17 @@ class IndexTwoDAE(System):
             return f"a system of index {self.index}"
         if need is Need.PARTS and len(self.parts) < 2:
             return f"{self.name!r}, which has one f: it needs parts=[f1, f2, ...], the first of which does not depend on z"
+        if need is Need.PAIR and not self._paired():
+            return f"the f of {self.name!r}: it needs parts=[f1, f2] as in mechanics, f1 without z, f2 linear in z and of other y"
         return super().lacks(need)
+
+    def _paired(self) -> bool:
+        """Whether there are two parts as in mechanics: the first without `z`, the second linear in `z` and on other variables."""
+        if len(self.parts) != 2:
+            return False
+        first, second = (ca.sparsify(self.expression(part)) for part in self.parts)
+        apart = not set(first.sparsity().row()) & set(second.sparsity().row())
+        return apart and not ca.depends_on(first, self.z) and not ca.depends_on(ca.jacobian(second, self.z), self.z)
 
     def form(self, h: SX) -> Form:
         """`y' = sum of the parts`; `z` by `g(y, z) = 0` on index 1, else as multipliers of the constraint `g(y) = 0`.
