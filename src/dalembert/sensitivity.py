@@ -68,7 +68,7 @@ class Sensitivity:
         engine, system = case.engine(), case.system
         program = self._program = engine.program
         state = case.state(program)
-        memory = engine.start(state, case.par, grid.t0, grid.h)
+        memory = engine.start(state, case.par, grid.t0, grid.h, case.guess())
         run = driver.integrate(
             engine, memory, grid, case.inputs, rule=rule, compile=compile, progress=progress, unknowns=True,
             explain=lambda there, t, h: case.explain(program, there.state, t, h),

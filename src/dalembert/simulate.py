@@ -47,7 +47,7 @@ def simulate(
     q, v, p, x, y, z
         Initial values of the state; the system's own where nothing is given, rest where only `q` is.
     lam
-        Multipliers at the start, for methods that carry them; found from the acceleration level otherwise.
+        Multipliers at the start, for methods that carry them (else from the acceleration level); a first guess for others.
     u
         Inputs: a constant vector, a function `u(t)`, or `(times, values)`, each value held from its time up to the next. Adaptive
         steps end at the jumps; equal ones should, and a warning says where they do not.
@@ -106,7 +106,7 @@ class _Call:
             return finished or self._run(compile, progress, begun)
 
     def _run(self, compile: bool | str, progress: bool | None, begun: float) -> Solution:
-        memory = self.ways.start(self.start, self.case.par, self.grid.t0, self.grid.h)
+        memory = self.ways.start(self.start, self.case.par, self.grid.t0, self.grid.h, self.case.guess())
         setup = time.perf_counter() - begun
         run = driver.integrate(
             self.ways, memory, self.grid, self.case.inputs, rule=self.rule, compile=compile, progress=progress,

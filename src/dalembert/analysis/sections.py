@@ -156,7 +156,7 @@ def _orbits(values: Mapping[str, ArrayLike | None]) -> list[dict[str, ArrayLike 
 def _begin(case: Case, h: float) -> tuple[Engine, Memory]:
     """The engine of a case, and its memory at the start."""
     engine = case.engine()
-    return engine, engine.start(case.state(engine.program), case.par, case.t0, h)
+    return engine, engine.start(case.state(engine.program), case.par, case.t0, h, case.guess())
 
 
 def _hits(case: Case, engine: Engine, times: Array, states: Array) -> Hits:

@@ -72,6 +72,14 @@ class Case:
         """The state vector at the start: the values, and what the method carries along."""
         return start(self.system, layout, self.values, self.par, self.t0, self.inputs, self.lam)
 
+    def guess(self) -> Array | None:
+        """Rates and multipliers to begin the first step with: those given, or, where coordinates have no mass, of the start."""
+        known = kinds.guess(self.system, self.values, self.par, self.t0, self.inputs(np.array([self.t0]))[0])
+        if self.lam is None:
+            return known
+        rates = np.zeros(self.system.n) if known is None else known[: len(known) - len(self.lam)]
+        return np.concatenate([rates, self.lam])
+
     def inputs_at(self, t: Array) -> tuple[Array, ModelError | None]:
         """The inputs at times, nan where they cannot be evaluated, and what is wrong at the first of these."""
         rows, fault = np.full((len(t), self.system.nu), np.nan), None

@@ -34,8 +34,10 @@ class Memory:
     par: Array
 
     @classmethod
-    def start(cls, program: Program, state: Array, par: Array, t: float = 0.0, h: float = 1.0) -> Memory:
-        first = program.first_memory(state, t, h, np.zeros(program.n_u), par)
+    def start(
+        cls, program: Program, state: Array, par: Array, t: float = 0.0, h: float = 1.0, known: Array | None = None
+    ) -> Memory:
+        first = program.first_memory(state, t, h, np.zeros(program.n_u), par, known)
         return cls(state.copy(), first, first.copy(), par)
 
     def copy(self) -> Memory:

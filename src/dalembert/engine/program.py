@@ -145,15 +145,17 @@ class Program:
             residual=ca.Function(f"residual{k}", [x, *inputs], [ca.densify(solve.residual), J]),
         )
 
-    def first_memory(self, state: Array, t: float, h: float, u: Array, par: Array) -> Array:
-        """What stands for the solutions of earlier steps in the first one."""
-        out: Array = batch(self._first, [state, [t], [h], u, par], 1)[0][0]
+    def first_memory(self, state: Array, t: float, h: float, u: Array, par: Array, known: Array | None = None) -> Array:
+        """What stands for the solutions of earlier steps in the first one: rates and multipliers as known, else zero."""
+        size = self.step.known.numel()
+        known = np.zeros(size) if known is None else known[len(known) - size :]
+        out: Array = batch(self._first, [state, [t], [h], u, par, known], 1)[0][0]
         return out
 
     @cached_property
     def _first(self) -> ca.Function:
         starts = [SX(s.unknowns.numel(), 1) if s.start is None else s.start for s in self.step.solves]
-        return ca.Function("first", self.common, [ca.densify(ca.vertcat(*starts)) if starts else SX(0, 1)])
+        return ca.Function("first", [*self.common, self.step.known], [ca.densify(ca.vertcat(*starts)) if starts else SX(0, 1)])
 
     def functions(self) -> list[ca.Function]:
         """All functions in the order in which a step calls them."""

@@ -263,8 +263,8 @@ class Integrators:
             self.resumable = False  # SciPy's solvers keep a history that cannot be written
             self._runner = Flow(name, f, how, span, y)
 
-    def start(self, state: Array, par: Array, t: float, h: float) -> Memory:
-        """The memory of a run that begins there."""
+    def start(self, state: Array, par: Array, t: float, h: float, known: Array | None = None) -> Memory:
+        """The memory of a run that begins there; nothing is guessed."""
         size = self.program.n_unknowns
         return Memory(state.copy(), np.zeros(size), np.zeros(size), par)
 

@@ -40,8 +40,8 @@ class Ways(Protocol):
     @property
     def program(self) -> Layout: ...
 
-    def start(self, state: Array, par: Array, t: float, h: float) -> Memory:
-        """The memory of a run that begins there."""
+    def start(self, state: Array, par: Array, t: float, h: float, known: Array | None = None) -> Memory:
+        """The memory of a run that begins there; `known` are rates and multipliers to guess from."""
 
     def runner(self, compile: bool | str, steps: int) -> Runner:
         """The way to run so many steps."""
@@ -77,9 +77,9 @@ class Engine:
         self._pivoted: Pivoted | None = None
         self._source: str | None = None
 
-    def start(self, state: Array, par: Array, t: float, h: float) -> Memory:
-        """The memory of a run that begins there."""
-        return Memory.start(self.program, state, par, t, h)
+    def start(self, state: Array, par: Array, t: float, h: float, known: Array | None = None) -> Memory:
+        """The memory of a run that begins there; `known` are rates and multipliers to guess from."""
+        return Memory.start(self.program, state, par, t, h, known)
 
     def machine(self) -> VirtualMachine:
         self._machine = self._machine or VirtualMachine(self.program)

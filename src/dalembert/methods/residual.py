@@ -64,6 +64,9 @@ class _Stages:
         if first:
             self.carried = form.begin.get("lam", SX.sym("carried", m))
             own = [self.carried, *own]
+        # each stage begins with the same multiplier, where one is known
+        self.hinted, self.pushed = SX.sym("hinted", m), SX.sym("pushed", form.inertia["v"].size1() if "v" in form.inertia else 0)
+        self.shares = np.linalg.lstsq(mix, np.ones(self.k), rcond=None)[0]
         self.lam = [combined(row, own, m) for row in mix] if m else [form.lam] * self.k
         count = form.mu.numel()
         self.mu = [SX.sym(f"mu{i}", count) for i in range(self.k)]
@@ -163,10 +166,13 @@ class _Stages:
         return self.rates[block, j]
 
     def _explicit(self) -> set[Node]:
-        """Rates that their rows give explicitly, one after the other: no such rate may lead to itself through others."""
+        """Rates that their rows give explicitly, one after the other: no such rate may lead to itself through others.
+
+        A scheme that need not divide by masses does not: one of them may be zero.
+        """
         known: set[Node] = set()
         for b in self.form.y:
-            if b in self.several or self.form.inverse(b) is None:
+            if b in self.several or self.form.inverse(b) is None or (b in self.form.inertia and not self.scheme.divides):
                 continue
             for i in range(self.k):
                 if not self._reaches((b, i), known | {(b, i)}):
@@ -281,7 +287,7 @@ def step(form: Form, scheme: Scheme, h: SX) -> Step:
         lam=combined(scheme.report[0], s.lam, form.lam.numel()) if scheme.report else SX(0, 1),
         node=scheme.report[1] if scheme.report else 1.0,
         work={"supplied": supplied, "dissipated": dissipated},
-        input_nodes=s.input_nodes, start=begin,
+        input_nodes=s.input_nodes, start=begin, known=ca.vertcat(s.pushed, s.hinted),
     )  # fmt: skip
 
 
@@ -307,6 +313,10 @@ def _block(s: _Stages, node: Node, symbol: SX, row: SX, size: SX) -> Block:
         start = s.begun(form.first[name]) * (float(s.scheme.c[i]) if name in s.several else 1.0)
     elif name in ("w", "lam", "close"):
         start = form.begin.get("w" if name == "w" else "lam")
+        if name == "lam" and start is None:
+            start = float(s.shares[i]) * s.hinted
+    elif name == "v" and name not in s.several and s.pushed.numel():
+        start = s.pushed
     return Block(
         name=name, time=float(s.scheme.c[i]), unknowns=symbol, row=row, size=size, levels=levels,
         multiplier=name in ("lam", "mu"), increment=name in s.several, hint=s.before(name, i), start=start,

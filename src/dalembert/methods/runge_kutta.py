@@ -312,7 +312,7 @@ class SparkExchanged(Staged):
 
     @property
     def needs(self) -> frozenset[Need]:
-        return super().needs | {Need.PAIR}
+        return super().needs | {Need.PARTED}
 
 
 class _Specialized(Staged):

@@ -65,6 +65,7 @@ class Step:
     input_nodes: tuple[float, ...] = (0.5,)
     start: dict[str, str] = field(default_factory=dict)  # how what is carried along begins: "zero" or "lam"
     kept: ca.Function | None = None  # (state, t, par) -> position constraints that the method keeps, and their sizes
+    known: SX = field(default_factory=lambda: SX(0, 1))  # rates and multipliers at the start of a run, for first guesses
 
 
 def combined(weights: Iterable[float], values: Sequence[SX], n: int, factor: SX | None = None) -> SX:

@@ -22,6 +22,10 @@ def multipliers(system: Constrained, levels: list[Array]) -> Array:
     n, m = system.nv, system.m
     matrix = np.zeros((len(A), n + m, n + m))
     matrix[:, :n, :n], matrix[:, :n, n:], matrix[:, n:, :n] = A, G.transpose(0, 2, 1), C
+    if len(A) and (np.einsum("tii->ti", A) == 0).any():  # a coordinate without mass may leave its acceleration open
+        right = np.concatenate([F, d], axis=1)
+        size = np.abs(matrix).max(axis=2, keepdims=True)
+        return np.asarray(np.linalg.pinv(matrix / size, rcond=1e-9) @ (right / size))[:, n:, 0]
     try:
         return np.asarray(np.linalg.solve(matrix, np.concatenate([F, d], axis=1))[:, n:, 0])
     except np.linalg.LinAlgError as error:

@@ -173,7 +173,7 @@ class IndexTwoDAE(System):
             return f"a system of index {self.index}"
         if need is Need.PARTS and len(self.parts) < 2:
             return f"{self.name!r}, which has one f: it needs parts=[f1, f2, ...], the first of which does not depend on z"
-        if need is Need.PAIR and not self._paired():
+        if need is Need.PARTED and not self._paired():
             return f"the f of {self.name!r}: it needs parts=[f1, f2] as in mechanics, f1 without z, f2 linear in z and of other y"
         return super().lacks(need)
 

@@ -17,7 +17,7 @@ class Need(Enum):
     SMALL_MASS = auto()  # a constant mass matrix of small blocks
     POSITION_FORCES = auto()  # no velocity-dependent forces
     PARTS = auto()  # a right-hand side in two parts or more
-    PAIR = auto()  # of a DAE, two parts as in mechanics: the first without z, the second linear in z and on other variables
+    PARTED = auto()  # of a DAE, two parts as in mechanics: the first without z, the second linear in z and on other variables
     INDEX_TWO = auto()  # an index of at most two
     RATES = auto()  # at least one state with a rate
     BASES = auto()  # a range of E that does not depend on the state

@@ -45,6 +45,12 @@ def multipliers(system: System, values: Values, par: Array, t: float, u: Array) 
 
 
 @singledispatch
+def guess(system: System, values: Values, par: Array, t: float, u: Array) -> Array | None:
+    """Rates and multipliers without which the first step cannot be solved; None where zeros are as good."""
+    return None
+
+
+@singledispatch
 def follows(system: System) -> bool:
     """Whether a part of the state follows from the inputs at once, so that it jumps where they do."""
     return False

@@ -11,6 +11,7 @@ from dalembert.engine.consistent import Consistent
 from dalembert.engine.elimination import solve_pivoted
 from dalembert.engine.initial import own_values, vector
 from dalembert.engine.kinds import Array, Given, Values
+from dalembert.engine.massless import Massless
 from dalembert.engine.rounding import rounding_of
 from dalembert.errors import ConvergenceError, DalembertError, InconsistentState
 from dalembert.methods.base import Method
@@ -56,6 +57,9 @@ def _(system: Constrained, values: Values, par: Array, t: float, u: Array, metho
         check_mass(system, at["q"], par)
     if system.m:
         _check_levels(system, at, par, t, method.exact_levels)
+    massless = Massless.of(system, at["q"], at["v"], t, u, par)
+    if massless is not None:
+        massless.check()
 
 
 def _check_levels(s: Constrained, at: Values, par: Array, t: float, exact: tuple[str, ...]) -> None:
@@ -120,13 +124,25 @@ def _(system: Constrained, values: Values, par: Array, t: float, u: Array) -> Ar
     return kkt(A, system.value("jacobian", par, q=at["q"], t=t), C, ca.densify(F), ca.densify(d))[1]
 
 
+@kinds.guess.register
+def _(system: Constrained, values: Values, par: Array, t: float, u: Array) -> Array | None:
+    at = kinds.complete(system, values, t, par)
+    massless = Massless.of(system, at["q"], at["v"], t, u, par)
+    return None if massless is None else massless.guess()
+
+
 @kinds.project.register
 def _(system: Constrained, given: Given, par: Array, t: float, u: Array) -> Consistent:
     """Positions along `M^-1 G^T`, nearest in the norm of the kinetic energy; velocities likewise; then multipliers."""
     values = kinds.choose(system, given, par, t, u)
     check_functions(system, kinds.complete(system, values, t, par), par, t, u)
-    check_mass(system, values["q"], par)
     q, second = values["q"], values[system.momenta]
+    massless = Massless.of(system, q, values.get("v", second), t, u, par)
+    if massless is None:
+        check_mass(system, q, par)
+    else:
+        q, second, lam = massless.values()
+        return Consistent({"q": q, "v": second, "p": system.numeric("momentum", par, q=q, v=second)[0], "lam": lam}, system.state)
     if system.m:
         check_rank(system.value("jacobian", par, q=q, t=t), "at the given position")
         q = _project_position(system, q, t, par) if system.mh else q
