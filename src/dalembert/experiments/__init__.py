@@ -1,6 +1,6 @@
 """Experiments of the literature, reproduced: `da.experiments.run("mbs-4")` prints our numbers beside the source's."""
 
-from dalembert.experiments import daes, energy_momentum, index_two, multibody, nonholonomic, ports
+from dalembert.experiments import daes, energy_momentum, index_two, multibody, nonholonomic, ports, solvers, transformations
 from dalembert.experiments.base import REGISTER, Experiment, Result, Row, find, list_experiments
 
 __all__ = [
@@ -17,6 +17,8 @@ __all__ = [
     "nonholonomic",
     "ports",
     "run",
+    "solvers",
+    "transformations",
 ]
 
 

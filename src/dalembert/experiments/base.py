@@ -76,7 +76,9 @@ class Result:
 
     def near(self, what: str, value: float, target: float, window: float, source: str = "") -> None:
         """Claim that a number lies within a window around another."""
-        self._row(what, value, f"{target:.4g} +- {window:.2g}", source, np.isfinite(value) and abs(value - target) <= window)
+        digits = int(np.clip(np.ceil(np.log10(abs(target) / window)), 3, 9)) if window and target else 3
+        shown, wanted = f"{value:.{digits}g}", f"{target:.{max(4, digits)}g} +- {window:.2g}"
+        self._row(what, shown, wanted, source, np.isfinite(value) and abs(value - target) <= window)
 
     def true(self, what: str, holds: bool, ours: str, wanted: str, source: str = "") -> None:
         """Claim a fact."""
