@@ -1,6 +1,17 @@
 """Experiments of the literature, reproduced: `da.experiments.run("mbs-4")` prints our numbers beside the source's."""
 
-from dalembert.experiments import daes, energy_momentum, index_two, multibody, nonholonomic, ports, solvers, transformations
+from dalembert.experiments import (
+    daes,
+    energy_momentum,
+    index_two,
+    multibody,
+    nonholonomic,
+    oscillator,
+    ports,
+    solvers,
+    spark,
+    transformations,
+)
 from dalembert.experiments.base import REGISTER, Experiment, Result, Row, find, list_experiments
 
 __all__ = [
@@ -15,9 +26,11 @@ __all__ = [
     "list_experiments",
     "multibody",
     "nonholonomic",
+    "oscillator",
     "ports",
     "run",
     "solvers",
+    "spark",
     "transformations",
 ]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Literal, TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dalembert import tables
 from dalembert.errors import DalembertError, MethodError, MissingPackage, suggest
@@ -34,6 +34,17 @@ class Row:
     holds: bool
 
 
+@dataclass(frozen=True)
+class Panel:
+    """One axes of a figure of the source: named curves as lines, on a logarithmic scale, as points, or as paths in a plane."""
+
+    title: str
+    across: str
+    up: str
+    curves: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]]
+    style: Literal["lines", "log", "points", "path"] = "lines"
+
+
 @dataclass
 class Result:
     """The outcome of an experiment: claims, their data, and notes."""
@@ -45,6 +56,7 @@ class Result:
     rows: list[Row] = field(default_factory=list)
     data: dict[str, object] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    panels: list[Panel] = field(default_factory=list)  # figures of the source that the data alone do not show
     seconds: float = 0.0
     differs: bool = False  # whether a statement of the source was not confirmed
     missing: str = ""  # a package without which it cannot run
@@ -83,6 +95,17 @@ class Result:
     def true(self, what: str, holds: bool, ours: str, wanted: str, source: str = "") -> None:
         """Claim a fact."""
         self._row(what, ours, wanted, source, holds)
+
+    def panel(
+        self,
+        title: str,
+        across: str,
+        up: str,
+        curves: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]],
+        style: Literal["lines", "log", "points", "path"] = "lines",
+    ) -> None:
+        """Draw a figure of the source beside those of the data."""
+        self.panels.append(Panel(title, across, up, curves, style))
 
     def note(self, text: str) -> None:
         self.notes.append(text)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import html
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert._version import __version__
 from dalembert.errors import MethodError
-from dalembert.experiments.base import Result
+from dalembert.experiments.base import REGISTER, Panel, Result
 from dalembert.plotting import COLOURS, LEVELS, convergence, crowded, finish, magnitude, style
 from dalembert.plotting.canvas import Array
 
@@ -93,7 +94,7 @@ def figure(result: Result) -> Figure | None:
     import matplotlib.pyplot as plt
 
     content = _Content.of(result)
-    panels = content.panels
+    panels = content.panels + len(result.panels)
     if not panels:
         return _claims(result)
     with style():
@@ -107,10 +108,29 @@ def figure(result: Result) -> Figure | None:
             _series(next(free), AXES[axis], key, curves)
         for name, orbit in content.orbits.items():
             _orbit(next(free), name, orbit)
+        for panel in result.panels:
+            _panel(next(free), panel)
         for ax in free:
             ax.set_axis_off()
         drawn.suptitle(f"{result.id}: {result.title}")
     return drawn
+
+
+def _panel(ax: Axes, panel: Panel) -> None:
+    """A figure of the source: its curves in its own coordinates."""
+    for name, (x, y) in panel.curves.items():
+        if panel.style == "log":
+            magnitude(ax, x, y, name)
+        elif panel.style == "points":
+            ax.plot(x, y, ".", ms=1.2, mew=0, rasterized=True, label=name)
+        else:
+            every = 1 if panel.style == "path" else max(1, len(x) // 3000)
+            ax.plot(x[::every], y[::every], lw=0.6 if panel.style == "path" else 0.9, label=name)
+    if panel.style == "path":
+        ax.set_aspect("equal", adjustable="datalim")
+    finish(ax, panel.across, panel.up, panel.title)
+    if len(panel.curves) > 1:
+        crowded(ax)
 
 
 def _orbit(ax: Axes, name: str, orbit: Mapping[str, Array]) -> None:
@@ -173,8 +193,23 @@ def _slug(id: str) -> str:
     return id.replace("/", "-").replace("..", "-")
 
 
+RECORD = "index.json"  # what the index says, so that a later run into the same directory keeps it
+
+
+class Entry(TypedDict):
+    """What the index says of an experiment."""
+
+    title: str
+    source: str
+    told: str
+    holds: bool
+    differs: bool
+    claims: list[int]
+    seconds: float
+
+
 class Pages:
-    """A directory of pages, one for each result, and an index that is rewritten with each."""
+    """A directory of pages, one for each result, and an index of all that were ever written there, rewritten with each."""
 
     def __init__(self, directory: str | Path) -> None:
         self.folder = Path(directory)
@@ -186,6 +221,12 @@ class Pages:
         except OSError as error:
             raise MethodError(f"{str(self.folder)!r} cannot be used: {error.strerror}") from error
         self.results: list[Result] = []
+        self.entries: dict[str, Entry] = {}
+        if (known := self.folder / RECORD).exists():
+            try:
+                self.entries = json.loads(known.read_text(encoding="utf-8"))
+            except ValueError as error:
+                raise MethodError(f"{str(known)!r} is no record of experiments; remove it") from error
 
     def add(self, result: Result) -> Path:
         """Write the page of a result, and the index; returns the latter."""
@@ -210,6 +251,12 @@ class Pages:
         (self.folder / f"{name}.html").write_text(_page(result.title, body), encoding="utf-8")
         (self.folder / f"{name}.txt").write_text(str(result) + "\n", encoding="utf-8")
         self.results.append(result)
+        self.entries[result.id] = {
+            "title": result.title, "source": result.source, "told": result.told + (", shortened" if result.quick else ""),
+            "holds": result.verdict, "differs": result.differs, "claims": [sum(r.holds for r in result.rows), len(result.rows)],
+            "seconds": result.seconds,
+        }  # fmt: skip
+        (self.folder / RECORD).write_text(json.dumps(self.entries, indent=1) + "\n", encoding="utf-8")
         return self._index()
 
     def verdicts(self) -> list[dict[str, str | bool | float]]:
@@ -217,17 +264,18 @@ class Pages:
         return [{"id": r.id, "verdict": r.told, "holds": r.verdict, "seconds": r.seconds} for r in self.results]
 
     def _index(self) -> Path:
+        known = {id: self.entries[id] for id in REGISTER if id in self.entries} | self.entries
         rows = "".join(
-            f"<tr><td><a href='{_slug(r.id)}.html'>{html.escape(r.id)}</a></td><td>{html.escape(r.title)}</td>"
-            f"<td>{html.escape(r.source)}</td><td>{_verdict(r)}</td>"
-            f"<td>{sum(x.holds for x in r.rows)} of {len(r.rows)} claims</td><td>{r.seconds:.1f} s</td></tr>"
-            for r in self.results
+            f"<tr><td><a href='{_slug(id)}.html'>{html.escape(id)}</a></td><td>{html.escape(e['title'])}</td>"
+            f"<td>{html.escape(e['source'])}</td><td>{_coloured(e['told'], e['holds'])}</td>"
+            f"<td>{e['claims'][0]} of {e['claims'][1]} claims</td><td>{e['seconds']:.1f} s</td></tr>"
+            for id, e in known.items()
         )
-        good, other = sum(r.verdict for r in self.results), sum(r.differs for r in self.results)
+        good, other = sum(e["holds"] for e in known.values()), sum(e["differs"] for e in known.values())
         differ = f"; {other} of them with a statement of the source that did not" if other else ""
         heads = "".join(f"<th>{h}</th>" for h in ("experiment", "what it shows", "source", "verdict", "", "time"))
         body = (
-            f"<h1>Experiments of the literature</h1><p>{good} of {len(self.results)} hold{differ}. "
+            f"<h1>Experiments of the literature</h1><p>{good} of {len(known)} hold{differ}. "
             f"dalembert {__version__}. &quot;Wanted&quot; is what must come out, by theory or by the source; "
             "if a statement of a source was not confirmed, it is quoted in that column and a note gives what is known.</p>"
             f"<table><tr>{heads}</tr>{rows}</table>"
@@ -238,7 +286,11 @@ class Pages:
 
 
 def _verdict(result: Result) -> str:
-    return f"<span class={'yes' if result.verdict else 'no'}>{html.escape(result.told)}</span>"
+    return _coloured(result.told, result.verdict)
+
+
+def _coloured(told: str, holds: bool) -> str:
+    return f"<span class={'yes' if holds else 'no'}>{html.escape(told)}</span>"
 
 
 def _page(title: str, body: str) -> str:
