@@ -5,18 +5,21 @@ from dalembert.experiments import (
     energy_momentum,
     index_two,
     multibody,
+    murua,
     nonholonomic,
     oscillator,
+    pendulums,
     ports,
     solvers,
     spark,
     transformations,
 )
-from dalembert.experiments.base import REGISTER, Experiment, Result, Row, find, list_experiments
+from dalembert.experiments.base import REGISTER, Experiment, Panel, Result, Row, find, list_experiments
 
 __all__ = [
     "REGISTER",
     "Experiment",
+    "Panel",
     "Result",
     "Row",
     "daes",
@@ -25,8 +28,10 @@ __all__ = [
     "index_two",
     "list_experiments",
     "multibody",
+    "murua",
     "nonholonomic",
     "oscillator",
+    "pendulums",
     "ports",
     "run",
     "solvers",

@@ -18,6 +18,11 @@ def invariants(r: Result, quick: bool) -> None:
     L, J = sol.momentum("linear"), sol.momentum("angular")
     g, G = (np.abs(sol.residual(level)).max(axis=1) for level in ("position", "velocity"))
     r.data["four particles"] = {"t": sol.t, "energy": sol.energy, "position": g, "velocity": G}
+    moving, rates = sol.q.reshape(len(sol.t), 4, 3), sol.residual("velocity")
+    paths = {f"particle {k + 1}": (moving[:, k, 0], moving[:, k, 1]) for k in range(4)}
+    r.panel("fig. 2: motion, seen along the third axis", "$x$", "$y$", paths, "path")
+    r.panel("fig. 3: velocity constraints", "time $t$", "$G v$", {f"rod {k + 1}": (sol.t, rates[:, k]) for k in range(2)})
+    r.below("constraints at velocity level", float(G.max()), 3e-5, "oscillates about 0")
     r.below("constraints at position level", float(g.max()), 1e-13, "constant")
     r.below("change of energy, relative", float(np.abs(sol.energy / sol.energy[0] - 1).max()), 1e-12, "constant")
     r.below("change of linear momentum", float(np.abs(L - L[0]).max()), 1e-12, "constant")

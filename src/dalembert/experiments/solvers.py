@@ -29,22 +29,3 @@ def newton(residual: Residual, x: Array, iterations: int = 30) -> Array:
             return x
         before = size
     return x
-
-
-def simplified_newton(residual: Residual, jacobian: Array, x: Array, tolerance: float, iterations: int = 50) -> Array:
-    """The simplified iteration with its stopping criterion (Hilden 2009, algorithm 2.1): one Jacobian, `eta |dx| <= 0.03 TOL`."""
-    inverse = np.linalg.inv(jacobian)
-    before = rate = 0.0
-    for k in range(iterations):
-        update = -inverse @ residual(x)
-        x = x + update
-        size = float(np.linalg.norm(update))
-        if size == 0.0:
-            return x
-        if k:
-            theta = size / before
-            rate = theta if k == 1 else float(np.sqrt(rate * theta))
-            if rate < 1 and rate / (1 - rate) * size <= 0.03 * tolerance:
-                return x
-        before = size
-    return x
