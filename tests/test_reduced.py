@@ -153,6 +153,24 @@ def test_projection_and_partition_at_round_off(pendulum, method):
     assert np.abs(sol.q[-1] - truth.q[-1]).max() < (2e-2 if "rk4" in str(method) else 1e-4)
 
 
+def test_a_step_across_a_fold_is_made_in_two_halves(pendulum, monkeypatch):
+    """Where the dependent coordinates of a step cannot be found: others, and half the way, as with half the step."""
+    from dalembert.engine import reduced
+
+    system, start = pendulum
+    half = da.simulate(system, CoordinatePartition(integrator="rk4"), **start, t_end=1.0, step=0.025)
+    original = reduced.advance
+
+    def fails(f, how, a, b, y):
+        if b - a > 0.03:
+            raise da.ConvergenceError("a fold lies ahead", t=a, step=b - a, residual=1.0)
+        return original(f, how, a, b, y)
+
+    monkeypatch.setattr(reduced, "advance", fails)
+    sol = da.simulate(system, CoordinatePartition(integrator="rk4"), **start, t_end=1.0, step=0.05)
+    np.testing.assert_allclose(sol.x, half.x[::2], atol=2e-5)  # other coordinates are chosen on the way
+
+
 @pytest.mark.parametrize("weight", ["mass", "identity"])
 def test_projections_are_the_nearest_in_their_metric(weight):
     """`W (q - q*)` and `W (v - v*)` lie along the constraint gradients: W is the mass, or the identity."""
@@ -204,6 +222,9 @@ def test_bad_input(pendulum):
         Baumgarte(integrator="euler2")
     with pytest.raises(da.MethodError, match="xi must be positive"):
         Baumgarte(xi=-1.0)
+    for tolerances in ({"rtol": 0.0}, {"atol": -1e-9}, {"rtol": -1.0, "atol": 0.0}):
+        with pytest.raises(da.MethodError, match="rtol and atol must be positive"):
+            Baumgarte(**tolerances)
     with pytest.raises(da.MethodError, match="weight must be"):
         Projection(weight="l1")
     with pytest.raises(da.MethodError, match="not an invariant"):

@@ -118,6 +118,21 @@ def test_networks():
         np.testing.assert_allclose(ratio[5:], 2.0, rtol=1e-9)
 
 
+def test_an_energy_of_time_beside_one_without():
+    """`H = (1 + t) x^2 / 2` with its own term `r`, joined with an oscillator that has none: both move as they do alone."""
+    timed = da.PortHamiltonian(
+        ("a",), hamiltonian=lambda x, t: (1 + t) * x[0] ** 2 / 2, R=[[0.3]], B=[[1.0]], r=lambda x, t: [x[0] / (2 * (1 + t))],
+        z=lambda x, t: [(1 + t) * x[0]], ports=("push",), initial={"x": [1.0]},
+    )  # fmt: skip
+    other = oscillator()
+    whole = da.connect({"one": timed, "two": other}, [])
+    u = lambda t: [0.2, np.sin(t)]  # noqa: E731
+    both = da.simulate(whole, "gauss-3", x=[1.0, 1.0, 0.0], t_end=2.0, step=0.02, u=u)
+    one = da.simulate(timed, "gauss-3", t_end=2.0, step=0.02, u=[0.2])
+    two = da.simulate(other, "gauss-3", t_end=2.0, step=0.02, u=lambda t: [np.sin(t)])
+    np.testing.assert_allclose(both.x, np.hstack([one.x, two.x]), atol=1e-13)
+
+
 def test_what_cannot_be_joined():
     a, b = oscillator(), oscillator()
     with pytest.raises(da.ModelError, match=r"no port 'a\.forse'; did you mean 'a\.force'"):
