@@ -19,6 +19,7 @@ import compileall
 import importlib
 import json
 import os
+import py_compile
 import random
 import resource
 import shutil
@@ -288,7 +289,8 @@ class Tree:
                 (self.top / name).parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy(ROOT / name, self.top / name)
         (self.top / "mutants_plugin.py").write_text(PLUGIN)
-        compileall.compile_dir(self.top / "src", quiet=2)
+        # checked by content: a change of the same length in the same second must be seen
+        compileall.compile_dir(self.top / "src", quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
         self.environment = {"MUTANTS_SOURCE": str(self.top / SOURCE), "MPLBACKEND": "Agg"}
 
     def pytest(self, arguments: list[str], limit: float, **environment: str) -> tuple[int, str]:
