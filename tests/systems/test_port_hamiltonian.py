@@ -2,9 +2,11 @@
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
+from scipy.optimize import brentq
 
 import dalembert as da
-from conftest import angle_pendulum, polar_rod
+from conftest import angle_pendulum, assert_order, polar_rod
 
 H = {"hamiltonian": lambda x: (x[0] ** 2 + x[1] ** 2) / 2}
 SKEW = [[0, 1], [-1, 0]]
@@ -287,3 +289,49 @@ def test_shapes_of_matrices():
     ):
         with pytest.raises(da.ModelError, match=message):
             da.PortHamiltonian(2, hamiltonian=H, **given)
+
+
+def quasilinear():
+    """`E(x, t) x' = f(x, t) + B u` of index 1."""
+    return da.PortHamiltonian.descriptor(
+        3, E=lambda x, t: [[1 + x[0] ** 2, t, 0], [0, 2 + np.sin(t), 0], [0, 0, 0]], B=[[0], [1], [0]],
+        f=lambda x, t, a: [x[2] - x[0], np.cos(t) * x[0] - x[1] ** 3, a * x[2] + x[2] ** 3 - x[0] * x[1]], parameters={"a": 1.0},
+        initial={"x": [1.0, 0.5, 0.4]},
+    )  # fmt: skip
+
+
+def test_general_quasilinear_equations():
+    system = quasilinear()
+    x = da.consistent(system, x=system.initial["x"]).x
+
+    def rates(t, y):
+        z = brentq(lambda z: z + z**3 - y[0] * y[1], -5, 5, xtol=1e-15)
+        second = (np.cos(t) * y[0] - y[1] ** 3 + np.sin(t)) / (2 + np.sin(t))
+        return [(z - y[0] - t * second) / (1 + y[0] ** 2), second]
+
+    truth = solve_ivp(rates, (0, 1), x[:2], rtol=1e-12, atol=1e-13).y[:, -1]
+    for method, order in (("gauss-2", 4), ("radau-iia-2", 3), ("discrete-gradient", 2)):
+        runs = [
+            da.simulate(system, method, x=x, t_end=1.0, step=h, u=lambda t: [np.sin(t)], compile=False)
+            for h in (0.1, 0.05, 0.025)
+        ]
+        assert_order([np.abs(s.x[-1, :2] - truth).max() for s in runs], [0.1, 0.05, 0.025], order)
+        assert not runs[0].energy.any()
+    with pytest.raises(da.ModelError, match="f cannot depend on 'u'"):
+        da.PortHamiltonian.descriptor(1, E=[[1.0]], f=lambda x, u: u, B=[[1.0]])
+
+
+def test_quasilinear_equations_whose_range_turns():
+    """`(cos a, sin a)^T (x1' + x2) = ...`, `x1 = x2^2`, with `a = x1`: the midpoint rule of order two."""
+
+    def f(x):
+        c, s = np.cos(x[0]), np.sin(x[0])
+        return [-c * x[1] - s * (x[0] - x[1] ** 2), -s * x[1] + c * (x[0] - x[1] ** 2)]
+
+    system = da.PortHamiltonian.descriptor(2, E=lambda x: [[np.cos(x[0]), 0], [np.sin(x[0]), 0]], f=f, initial={"x": [1.0, 1.0]})
+    steps = np.array([0.1, 0.05, 0.025])
+    ends = [da.simulate(system, "discrete-gradient", t_end=1.0, step=h, compile=False).x[-1] for h in steps]
+    # sqrt(x1)' = -1/2
+    assert_order([abs(e[0] - 0.25) for e in ends], steps, 2)
+    with pytest.raises(da.MethodError, match="range depends on the state"):
+        da.simulate(system, "gauss-2", t_end=1.0, step=0.1)

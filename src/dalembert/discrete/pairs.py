@@ -18,7 +18,7 @@ from casadi import SX
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.checking import one_of, reals
-from dalembert.discrete.gradients import GRADIENTS, Ends, Field, Pullback
+from dalembert.discrete.gradients import GRADIENTS, Ends, Field, Pullback, itoh_abe
 from dalembert.errors import MethodError, ModelError, suggesting
 from dalembert.systems.bases import Bases, structured_bases
 from dalembert.systems.form import components
@@ -39,6 +39,8 @@ def energy(s: PortHamiltonian, h: SX, V1: SX, alpha: SX, D: Pullback) -> tuple[S
     """The discrete gradient of `H1(V1^T x)`, whose argument has the rate `alpha`, and its rate of time."""
     xi, x = SX.sym("xi", alpha.numel()), V1.T @ s.x
     H = ca.substitute(s.expression("hamiltonian"), s.x, ca.densify(V1 @ xi))
+    if not alpha.numel():  # no energy, or one of time alone
+        return SX(0, 1), itoh_abe(Field(H, s.x, s.t, (s.par,)), Ends(s.x, s.x, s.t, s.t + h), SX(1.0))[1]
     ends = Ends(x, x + h * alpha, s.t, s.t + h, change=h * alpha)
     return D(Field(H, xi, s.t, (s.par,), parts=_parts(s, H, xi, V1)), ends, SX(1.0))
 

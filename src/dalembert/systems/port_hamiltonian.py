@@ -122,6 +122,32 @@ class PortHamiltonian(System):
             self._define("law", ca.densify(law))
 
     @classmethod
+    @suggesting
+    def descriptor(
+        cls, coordinates: Sequence[str] | int, *, E: Model, f: Model, B: Model | None = None, ports: Sequence[str] | None = None,
+        parameters: Mapping[str, ArrayLike] | None = None, name: str | None = None,
+        initial: Mapping[str, ArrayLike] | None = None,
+    ) -> PortHamiltonian:  # fmt: skip
+        """Any equations `E(x, t) x' = f(x, t) + B u`: a port-Hamiltonian system without energy, `H = 0`, `z = 0`, `r = -f`.
+
+        Its outputs and its power balance are zero. Where the range of `E` turns with the state, `discrete-gradient` treats it,
+        which is the midpoint rule here.
+        """
+        self = cls(
+            coordinates,
+            hamiltonian=0.0,
+            E=E,
+            B=B,
+            z=lambda x: 0 * x,
+            ports=ports,
+            parameters=parameters,
+            name=name,
+            initial=initial,
+        )
+        self._define("r", ca.densify(-column("f", self._trace("f", f, ("x", "t")), self.n)))
+        return self
+
+    @classmethod
     def of_expressions(
         cls, names: Sequence[str], parameters: Mapping[str, ArrayLike], symbols: tuple[SX, SX, SX, SX],
         matrices: Mapping[str, SX], H: SX, z: SX, *, r: SX | None = None, name: str = "", ports: Sequence[str] | None = None,
@@ -156,8 +182,6 @@ class PortHamiltonian(System):
     ports: tuple[str, ...] = ()
     parts: tuple[tuple[int, ...], ...] = ()  # groups of states with an energy of their own, where these are known
     x: SX
-
-    # ---- structure --------------------------------------------------------------------------------------
 
     @property
     def positions(self) -> list[int]:
