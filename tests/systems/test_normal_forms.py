@@ -1,5 +1,6 @@
 """Semi-explicit and parametrised forms by elimination: matrices of time, of the state, and what cannot be treated so."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -153,6 +154,18 @@ def test_corollary_3_the_parametrised_form():
         da.simulate(mixed, "discrete-gradient", t_end=0.1, step=0.01, u=u)
 
 
+def test_corollary_4():
+    """`U^T E P = [I Y; 0 0]` with a permutation P, where the rank is constant."""
+    _, mixed = hidden()
+    e = eliminated(mixed)
+    f = ca.Function("form", [mixed.x, mixed.t, mixed.par], [e.factor(scaled=True).T, e.Y])
+    for x, t in mixed.samples():
+        U, Y = (np.asarray(m.full()) for m in f(x, t, []))
+        E = mixed.at("E", x, t)[:, [*e.columns, *e.rest]]
+        np.testing.assert_allclose(U @ E, np.block([[np.eye(3), Y], [np.zeros((1, 4))]]), atol=1e-13)
+        assert np.linalg.cond(U) < 1e3
+
+
 def test_what_cannot_be_found_by_elimination():
     """Example 8 of Kinon et al. 2025: all rows are multiples of grad H, and new coordinates must contain H itself."""
     slope = lambda x: [x[0] * np.exp(x[0] ** 2 / 2), x[1]]  # noqa: E731
@@ -164,6 +177,12 @@ def test_what_cannot_be_found_by_elimination():
         system.semi_explicit()
     with pytest.raises(da.MethodError, match="cannot be separated"):
         system.parametrised()
+    psi = lambda x: [np.sqrt(2 * np.log(1 + x[0] - x[1] ** 2 / 2)), x[1]]  # noqa: E731
+    energy = np.exp(0.5) - 1 + 0.125
+    other = system.transformed(psi, initial=[energy, 0.5])  # w = (H(x), x2): the functions that theorem 8 asks for
+    for form in (other.parametrised(), other.semi_explicit()):
+        np.testing.assert_allclose(form.at("hamiltonian", [0.9, 0.3]), 0.9, atol=1e-14)
+        np.testing.assert_allclose(form.at("E", [0.9, 0.3])[0, 1] + np.abs(form.at("E", [0.9, 0.3])[1]).max(), 0, atol=1e-14)
     falling = da.PortHamiltonian(
         2, E=lambda x: [[1, 0], [0, np.fmax(x[0], 0.0)]], hamiltonian=lambda x: 0 * x[0], z=lambda x: [0 * x[0], 0.0],
         initial={"x": [0.0, 0.0]},

@@ -59,7 +59,7 @@ def _by_elimination(s: PortHamiltonian) -> PortHamiltonian:
         start = np.concatenate([x[e.columns] + shift @ x[e.rest], x[e.rest]])
     at = {"x": ca.densify(old)}
     # the energy does not depend on the algebraic states: they are left out of its expression
-    H = ca.substitute(s.expression("hamiltonian", **at), w[r:], SX.zeros(s.n - r))
+    H = ca.substitute(s.expression("hamiltonian", **at), w[r:], SX(ca.DM(s.samples()[0][0][e.rest])))
     E = ca.diagcat(_moved(s, e.C, at["x"]), SX(s.n - r, s.n - r))
     known = {"E": E, "H": H, "z": _moved(s, ca.vertcat(*e.costates(s.expression("z"))), at["x"])}
     names = [f"w{i}" for i in range(1, s.n + 1)]
@@ -70,8 +70,8 @@ def _by_elimination(s: PortHamiltonian) -> PortHamiltonian:
 
 def parametrised(s: PortHamiltonian) -> PortHamiltonian:
     """See `PortHamiltonian.parametrised`."""
-    H = s.expression("hamiltonian")
-    stored = sorted(set(ca.jacobian_sparsity(H, s.x).get_col()))
+    slopes = np.concatenate([each[:, :, 0] for each in values(s, s.role("gradient"))])
+    stored = [j for j in range(s.n) if np.abs(slopes[:, j]).max(initial=0.0) > SMALL * np.abs(slopes).max(initial=0.0)]
     e = eliminated(s, stored)
     missing = [s.coordinates[j] for j in stored if j not in e.columns]
     tops = [e.columns.index(j) for j in stored if j in e.columns]
@@ -93,7 +93,7 @@ def parametrised(s: PortHamiltonian) -> PortHamiltonian:
     E[:p, :p] = SX.eye(p)
     E[s.n - r + p :, p : s.n - r + p] = _moved(s, e.Y[thetas, :], old)
     E[s.n - r + p :, s.n - r + p :] = SX.eye(r - p)
-    energy = s.expression("hamiltonian", x=old)
+    energy = ca.substitute(s.expression("hamiltonian", x=old), w[p:], SX(ca.DM(s.samples()[0][0][order[p:]])))
     z = ca.vertcat(ca.gradient(energy, w)[:p], s.expression("z", x=old)[e.others], SX(r - p, 1))
     start = np.asarray(s.initial["x"], dtype=float)[order] if "x" in s.initial else None
     names = [s.coordinates[i] for i in order]
