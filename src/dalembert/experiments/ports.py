@@ -9,9 +9,14 @@ from dalembert.catalog.symbols import Array, Matrix, Symbols, Vector
 from dalembert.engine.consistency import consistent
 from dalembert.errors import ConvergenceError
 from dalembert.experiments.base import Result, Start, experiment, slope
-from dalembert.methods import DiracDissipative, DiscreteGradient
+from dalembert.methods import DiracDissipative, DiscreteGradient, Method, Midpoint
 from dalembert.simulate import simulate
 from dalembert.systems import Mechanical, PortHamiltonian
+
+# the source takes Gonzalez' gradient of the Hamiltonian as a whole
+SOURCE: dict[str, Method] = {
+    "discrete-gradient": DiscreteGradient("gonzalez-joint"), "ddr": DiracDissipative("gonzalez-joint"), "midpoint": Midpoint(),
+}  # fmt: skip
 
 
 def four_particles(eta: float = 1.0) -> Mechanical:
@@ -51,7 +56,7 @@ def balance(r: Result, quick: bool) -> None:
     """h = 0.01, t = 10: increments of the Hamiltonian against the dissipated work, and the midpoint rule."""
     system = four_particles().to_port_hamiltonian()
     for method in (AUTHORS, "ddr", "midpoint"):
-        sol = simulate(system, method, t_end=3.0 if quick else 10.0, step=0.01)
+        sol = simulate(system, SOURCE[method], t_end=3.0 if quick else 10.0, step=0.01)
         change, rest = np.diff(sol.energy), np.abs(sol.power_balance).max() / sol.energy[0]
         r.data[method] = {"t": sol.t, "energy": sol.energy, "dissipated": sol.dissipated, "residual": sol.power_balance}
         if method == "midpoint":
@@ -65,7 +70,7 @@ def balance(r: Result, quick: bool) -> None:
 def constraints(r: Result, quick: bool) -> None:
     """Position level to round-off, velocity level as in the published data; and the method that keeps both."""
     system = four_particles()
-    sol = simulate(system.to_port_hamiltonian(), AUTHORS, t_end=10.0, step=0.01)
+    sol = simulate(system.to_port_hamiltonian(), SOURCE[AUTHORS], t_end=10.0, step=0.01)
     g, G = (np.abs(sol.residual(level)) for level in ("position", "velocity"))
     r.data[AUTHORS] = {"t": sol.t, "position": g.max(axis=1), "velocity": G.max(axis=1)}
     r.below(f"{AUTHORS}: position level", g.max(), 1e-13, "no drift")
@@ -82,7 +87,7 @@ def constraints(r: Result, quick: bool) -> None:
 @experiment("ph-5", "No dissipation", "Kinon, Morandin, Schulze 2025, fig. 5")
 def lossless(r: Result, quick: bool) -> None:
     """eta = 0: the energy is constant."""
-    sol = simulate(four_particles(0.0).to_port_hamiltonian(), AUTHORS, t_end=3.0 if quick else 10.0, step=0.01)
+    sol = simulate(four_particles(0.0).to_port_hamiltonian(), SOURCE[AUTHORS], t_end=3.0 if quick else 10.0, step=0.01)
     r.data.update({"t": sol.t, "energy": sol.energy})
     r.below(f"{AUTHORS}: change of energy, relative", np.abs(sol.energy / sol.energy[0] - 1).max(), 1e-12, "constant")
 
@@ -95,11 +100,11 @@ def _errors(system: Mechanical, start: Start) -> dict[str, list[float]]:
     """Relative errors after 0.1 s: by the source's measure, and of the multiplier where it is defined, at the half step."""
     ph = system.to_port_hamiltonian()
     x0 = np.concatenate([np.asarray(start["q"]), np.asarray(start["v"]), consistent(system, **start).lam])
-    reference = simulate(ph, AUTHORS, x=x0, t_end=0.1, step=1e-4)
+    reference = simulate(ph, SOURCE[AUTHORS], x=x0, t_end=0.1, step=1e-4)
     fine = simulate(system, "murua-ggl-3", **start, t_end=0.1, step=0.0005)
     errors: dict[str, list[float]] = {"q4": [], "v4": [], "lam1": [], "lam1 at its half step": []}
     for n in COUNTS:
-        sol = simulate(ph, AUTHORS, x=x0, t_end=0.1, step=0.1 / n)
+        sol = simulate(ph, SOURCE[AUTHORS], x=x0, t_end=0.1, step=0.1 / n)
         for name, part in (("q4", slice(9, 12)), ("v4", slice(21, 24))):
             errors[name].append(_relative(sol.x[-1, part], reference.x[-1, part]))
         last, exact = sol.costates[-1, 24:25], reference.costates[-1, 24:25]
@@ -137,7 +142,7 @@ def _large_steps(r: Result, system: PortHamiltonian) -> None:
         for method in (AUTHORS, "midpoint"):
             name = f"{method}, h = {h}"
             try:
-                sol = simulate(system, method, t_end=10.0, step=h, max_iterations=40)
+                sol = simulate(system, SOURCE[method], t_end=10.0, step=h, max_iterations=40)
             except ConvergenceError as error:
                 r.data[name] = {"failed at": error.t}
                 r.true(f"{name}: does not converge", h == 0.4, f"fails at t = {error.t:.2f}", "fails", "no convergence")
