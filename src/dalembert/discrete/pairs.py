@@ -67,6 +67,13 @@ def index_one(s: PortHamiltonian, F: Bases) -> bool:
     return True
 
 
+def completion(z2: str, at: str, solvable: bool) -> str:
+    """Where the algebraic costates are: at the midpoint algebraic states alternate, which matrices at the left end amplify."""
+    if z2 != "auto":
+        return z2
+    return "midpoint" if solvable and at != "left" else "right"
+
+
 @suggesting
 def pair(
     system: PortHamiltonian, x0: ArrayLike, x1: ArrayLike, *, t: float = 0.0, kind: str = "equivariant", at: str = "midpoint",
@@ -75,7 +82,7 @@ def pair(
     """The discrete gradient pair that `discrete-gradient` uses between two states, as numbers.
 
     `kind` is the discrete gradient, `at` where `E` is taken, `z2` where the costates of the algebraic equations are (`"auto"`:
-    at the midpoint on index 1, at the end above).
+    at the midpoint on index 1 unless matrices are at the left end, at the end else).
     """
     for name, value, known in (("kind", kind, GRADIENTS), ("at", at, RULES), ("z2", z2, COMPLETIONS)):
         one_of(name, value, known)
@@ -88,7 +95,7 @@ def pair(
     F = structured_bases(s)
     end = SX.sym("x1", s.n)
     DH, _ = energy(s, SX(1.0), F.V1, F.V1.T @ (end - s.x), GRADIENTS[kind])
-    rule = z2 if z2 != "auto" else "midpoint" if index_one(s, F) else "right"
+    rule = completion(z2, at, index_one(s, F))
     E, z = (s.expression(role, x=s.x + RULES[where] * (end - s.x), t=s.t) for role, where in (("E", at), ("z", rule)))
     f = ca.Function("pair", [s.x, end, s.t, s.par], [E, F.U1.T @ E @ F.V1, ca.densify(DH), z])
     E1, C, slope, costate = (np.asarray(m.full()) for m in f(a, b, t, s.pack(parameters)))

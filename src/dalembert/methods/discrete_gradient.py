@@ -24,7 +24,7 @@ from casadi import SX
 
 from dalembert.checking import one_of
 from dalembert.discrete.gradients import GRADIENTS, SYMMETRIC
-from dalembert.discrete.pairs import COMPLETIONS, RULES, energy, index_one
+from dalembert.discrete.pairs import COMPLETIONS, RULES, completion, energy, index_one
 from dalembert.errors import MethodError
 from dalembert.methods.base import Method, register
 from dalembert.methods.energy_momentum import EnergyMomentum
@@ -140,7 +140,7 @@ class _Balanced(Method):
 
     def _place(self, f: Frame, w: _Unknowns, solvable: bool) -> dict[str, SX]:
         """Where the algebraic costates are."""
-        rule = self.z2 if isinstance(self.z2, str) and self.z2 != "auto" else "midpoint" if solvable else "right"
+        rule = completion(self.z2 if isinstance(self.z2, str) else "auto", self.at, solvable)
         return f.place(rule) if rule != "left" else {"x": f.s.x + f.h * (w.F.V2 @ w.beta), "t": f.s.t}
 
     def _algebraic(self, f: Frame, w: _Unknowns, solvable: bool) -> SX:
@@ -166,9 +166,11 @@ class DiscreteGradient(_Balanced):
     """The discrete gradient method for semi-explicit port-Hamiltonian systems (eq. 21).
 
     `gradient` is one of the discrete gradients, `at` where matrices are taken (`"midpoint"`, `"left"`, `"right"`), `z2` where the
-    costates of the algebraic equations are (`"auto"`: `"midpoint"` on index 1, `"right"` above). On a `Mechanical` or
-    `Hamiltonian` system it is `energy-momentum` with that gradient, and `to_port_hamiltonian()` gives the same motion where the
-    mass is constant. With `M(q)` the two are different methods of the same order.
+    costates of the algebraic equations are. `"auto"` is `"midpoint"` on index 1, and `"right"` above and with matrices at the
+    left end, where the midpoint does not converge.
+
+    On a `Mechanical` or `Hamiltonian` system it is `energy-momentum` with that gradient; `to_port_hamiltonian()` gives the same
+    motion where the mass is constant. With `M(q)` the two are different methods of the same order.
 
     `"gonzalez"` and `"mean-value"` are taken of each part of a Hamiltonian that is a sum, of kinetic and potential energy for
     example. The source takes `"gonzalez-joint"`, that of the Hamiltonian as a whole: it mixes the units of positions and
