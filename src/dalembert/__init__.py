@@ -8,6 +8,7 @@ from dalembert.engine import control
 from dalembert.engine.consistency import consistent
 from dalembert.engine.consistent import Consistent
 from dalembert.engine.events import Event, Hits
+from dalembert.engine.literal import Newton
 from dalembert.errors import (
     CompilerError,
     ConvergenceError,
@@ -72,6 +73,7 @@ __all__ = [
     "MethodError",
     "MissingPackage",
     "ModelError",
+    "Newton",
     "Picture",
     "PortHamiltonian",
     "Relation",

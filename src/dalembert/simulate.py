@@ -15,9 +15,11 @@ from dalembert.engine import control, driver, verdict
 from dalembert.engine import events as watching
 from dalembert.engine.case import Case, check_call, make_grid, make_rule
 from dalembert.engine.interrupts import recognised, undisturbed
+from dalembert.engine.literal import Literal, Newton
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
 from dalembert.engine.reduced import Integrators
+from dalembert.engine.runners import Engine
 from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError, suggesting
 from dalembert.methods.base import Method
 from dalembert.methods.reduced import Reduced
@@ -32,7 +34,7 @@ def simulate(
     q: ArrayLike | None = None, v: ArrayLike | None = None, p: ArrayLike | None = None,
     x: ArrayLike | None = None, y: ArrayLike | None = None, z: ArrayLike | None = None, lam: ArrayLike | None = None,
     t0: float = 0.0, u: object = None, parameters: Mapping[str, ArrayLike] | None = None,
-    tolerance: float | None = None, max_iterations: int = 25,
+    tolerance: float | None = None, max_iterations: int = 25, newton: Newton | None = None,
     adaptive: bool | str | control.Control | None = False, events: object = (), save_every: int = 1,
     progress: bool | None = None, compile: bool | str = "auto", checkpoint: str | Path | None = None,
 ) -> Solution:  # fmt: skip
@@ -55,6 +57,8 @@ def simulate(
         Values that replace the system's; nothing is rebuilt.
     tolerance, max_iterations
         Of Newton's iteration; by default it goes on to round-off.
+    newton
+        Newton's iteration as a source states it, a `da.Newton`: to show its effects, on a DAE.
     adaptive
         Step control from the first `step` on: `"error"` or True, `"backoff"`, `"reversible"`, or an object of `da.control`.
     events
@@ -75,7 +79,7 @@ def simulate(
     """
     begun = time.perf_counter()
     check_call(system, compile, progress)
-    grid, rule = make_grid(t0, t_end, step, save_every), make_rule(tolerance, max_iterations)
+    grid, rule = make_grid(t0, t_end, step, save_every), _rule(tolerance, max_iterations, newton)
     controller, wanted = control.find(adaptive), watching.make(events)
     given = {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z}
     with recognised():
@@ -93,6 +97,8 @@ class _Call:
         self.case, self.grid, self.rule = case, grid, rule
         self.drive = controller.bind(case.system, case.method, case.par) if controller else None
         self.ways = _ways(case, grid, controller, checkpoint)
+        if isinstance(rule, Newton):
+            self.ways = _literal(self.ways, case, rule, checkpoint)
         self.layout, self.start = self.ways.program, case.state(self.ways.program)
         self.watch = watching.Watch(case.system, self.layout.fields, events, case.par) if events else None
         self.keeper: Checkpoint | None = None
@@ -149,6 +155,21 @@ class _Call:
             return None
         _, fault = self.case.inputs_at(solution.t[bad][:1])
         return ModelError(f"{fault} (no step depends on it: error.solution holds the whole run, with nan in its u)")
+
+
+def _rule(tolerance: float | None, max_iterations: int, newton: Newton | None) -> Rule:
+    """The library's own rule of Newton's iteration, or that of a source."""
+    if newton is None:
+        return make_rule(tolerance, max_iterations)
+    if not isinstance(newton, Newton) or tolerance is not None:
+        raise MethodError("newton must be a da.Newton(...), which has the tolerance and the number of iterations as well")
+    return newton
+
+
+def _literal(ways: driver.Ways, case: Case, rule: Newton, checkpoint: str | Path | None) -> driver.Ways:
+    if not isinstance(ways, Engine) or checkpoint is not None:
+        raise MethodError("newton=da.Newton(...) goes with methods that have implicit steps, and without a checkpoint")
+    return Literal(ways, case.system, rule)
 
 
 def _ways(case: Case, grid: driver.Grid, controller: control.Control | None, checkpoint: str | Path | None) -> driver.Ways:
