@@ -364,3 +364,30 @@ def test_a_run_without_a_step_can_be_shown(tmp_path):
     sol = da.simulate(da.catalog.simple_pendulum(), "rattle", t_end=0.0, step=0.01)
     assert '"t": [0.0]' in sol.report(tmp_path / "a.html").read_text()
     assert sol.plot(tmp_path / "a.png").axes[1].lines[0].get_xdata().tolist() == [0.0]
+
+
+def test_momentum_maps_of_linear_actions():
+    system = da.catalog.four_particles()
+    sol = da.simulate(system, "energy-momentum", t_end=1.0, step=0.05)
+    X = np.array([[0.0, -1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])  # turns each particle about the third axis
+    np.testing.assert_allclose(sol.momentum(X), sol.momentum("angular")[:, 2], atol=1e-13)
+    np.testing.assert_allclose(sol.momentum(np.kron(np.eye(4), X)), sol.momentum(X), atol=1e-13)
+    np.testing.assert_allclose(sol.momentum(np.tile([1.0, 0.0, 0.0], 4)), sol.momentum("linear")[:, 0], atol=1e-13)
+    for bad in (np.eye(5), np.ones(3), "circular", [["a"]]):
+        with pytest.raises(da.MethodError):
+            sol.momentum(bad)
+
+
+def test_a_momentum_that_is_neither_linear_nor_angular_is_kept():
+    """An anisotropic oscillator is invariant under an elliptic rotation, whose momentum map Gauss methods keep to round-off."""
+    system = da.Mechanical(2, mass=[1.0, 4.0], potential=lambda q: (q[0] ** 2 + 4 * q[1] ** 2) ** 2 / 4)
+    sol = da.simulate(system, "gauss-2", q=[1.0, 0.2], v=[0.1, 0.6], t_end=10.0, step=0.1)
+    J = sol.momentum([[0.0, -2.0], [0.5, 0.0]])
+    assert np.abs(J - J[0]).max() < 1e-13 < 1e-3 < np.ptp(sol.momentum([[0.0, -1.0], [1.0, 0.0]]))
+
+
+def test_the_action_is_stationary_at_the_motion():
+    """Of the oscillator between given ends; second differences show the next term."""
+    system = da.Mechanical(1, mass=1.0, potential=lambda q: q[0] ** 2 / 2)
+    sol = da.simulate(system, "gauss-3", q=[0.0], v=[1.0], t_end=1.0, step=0.01)
+    assert sol.action() == pytest.approx(np.sin(2.0) / 4, abs=1e-9)  # of cos^2 / 2 - sin^2 / 2

@@ -7,7 +7,9 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from dalembert.checking import reals
 from dalembert.engine.kinds.mechanics import accelerations
 from dalembert.errors import MethodError, ModelError, SingularConstraints, suggest
 from dalembert.solution.base import Array, Solution, Variables, largest
@@ -125,11 +127,21 @@ class MechanicalSolution(Solution):
         a = np.linalg.solve(A, F - G.transpose(0, 2, 1) @ self.lam[:, :, None])
         return np.asarray((C @ a - d)[:, :, 0])
 
-    def momentum(self, name: str, dimension: int | None = None) -> Array:
-        """Total `"linear"` or `"angular"` momentum (about the origin) of a system of particles.
+    def momentum(self, name: str | ArrayLike, dimension: int | None = None) -> Array:
+        """Total `"linear"` or `"angular"` momentum (about the origin) of a system of particles, or any linear momentum map.
 
         Coordinates are those of particles one after another, in `dimension` dimensions (that of the system by default).
+
+        A matrix `X` is the generator of a linear action `q -> exp(s X) q`, and the momentum is `p^T X q`; a matrix of the size of
+        one particle acts on each of them. A vector `a` generates translations `q -> q + s a`, with the momentum `p^T a`. It is
+        constant where the action leaves `M`, the potential and the constraints as they are and no other forces act (Noether).
+        These maps are at most quadratic in `(q, p)`. Symplectic methods keep them; `energy-momentum` does with its equivariant
+        gradient where the potential and the constraints are functions of at most quadratic invariants and the mass is constant.
+        Functions of cubic invariants (a determinant, a cross product) and a rotation-invariant `M(q)` leave an error of the order
+        of the method.
         """
+        if not isinstance(name, str):
+            return self._momentum_map(name)
         if name not in ("linear", "angular"):
             raise MethodError(f"there is no momentum {name!r}{suggest(str(name), ['linear', 'angular'])}")
         if dimension not in (None, 1, 2, 3):
@@ -145,6 +157,31 @@ class MechanicalSolution(Solution):
         if d == 2:
             return np.asarray((q[..., 0] * p[..., 1] - q[..., 1] * p[..., 0]).sum(axis=1))
         return np.asarray(np.cross(q, p).sum(axis=1))
+
+    def _momentum_map(self, generator: ArrayLike) -> Array:
+        """`p^T X q` of a matrix, `p^T a` of a vector."""
+        n, X = self.system.n, reals("generator", generator, MethodError, "a vector or a square matrix of numbers")
+        if self.system.has("kinematics"):
+            raise MethodError("momentum maps are defined here where q' = v")
+        if X.shape == (n,):
+            return np.asarray(self.p @ X)
+        if X.ndim != 2 or X.shape[0] != X.shape[1] or not X.size or n % len(X):
+            raise MethodError(
+                f"a generator is a vector of {n} numbers or a square matrix whose size divides {n}, not of the shape {X.shape}"
+            )
+        q, p = (a.reshape(len(self.t), -1, len(X)) for a in (self.q, self.p))
+        return np.asarray(np.einsum("tki,ij,tkj->t", p, X, q))
+
+    def action(self) -> float:
+        """The action of the motion, the integral of `T - V` over the stored times by Simpson's rule (Bertolazzi et al.).
+
+        Of all motions between the same ends and on the constraints it is stationary at the true one, where no other forces act.
+        """
+        if not hasattr(self.system, "constant_mass"):
+            raise MethodError("the action is that of a mechanical system, with T and V")
+        from scipy.integrate import simpson  # an import of the package stays light
+
+        return float(simpson(self.kinetic - self.potential, x=self.t)) if len(self.t) > 1 else 0.0
 
     def _guess_dimension(self) -> int:
         """The dimension in which energy and constraints are invariant under rotations, if there is just one."""
