@@ -154,3 +154,16 @@ def test_exact_solutions_backwards_and_through_a_kink():
     assert still.exact([1.0], [1.0]) == 0.0
     with pytest.raises(da.ModelError, match="not finite"):
         da.LinearDAE(np.eye(1), [[1.0]]).exact([1.0], [1e4])
+
+
+def test_sizes_of_the_nilpotent_blocks():
+    rng = np.random.default_rng(4)
+    N = np.zeros((6, 6))
+    N[0, 1] = N[1, 2] = N[3, 4] = 1.0  # blocks of 3, 2 and 1
+    E, A = np.eye(8), np.eye(8)
+    E[:6, :6], A[6:, 6:] = N, rng.normal(size=(2, 2))
+    P, Q = rng.normal(size=(2, 8, 8))
+    pencil = da.LinearDAE(P @ E @ Q, P @ A @ Q)
+    assert pencil.index == 3
+    assert pencil.weierstrass().nilpotent_blocks() == (3, 2, 1)
+    assert da.LinearDAE(np.eye(2), np.eye(2)).weierstrass().nilpotent_blocks() == ()

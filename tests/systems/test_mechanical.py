@@ -167,3 +167,18 @@ def test_changing_a_parameter_rebuilds_nothing():
     sol = da.simulate(system, "rattle", t_end=0.1, step=0.02, parameters={"g": 1.62})
     assert prepare(system, find("rattle")) is built
     assert sol.parameters["g"] == 1.62
+
+
+def test_the_form_of_index_zero_has_the_multipliers_as_states():
+    """Hilden 2009, eq. 2.12: of the rolling disk, in which `lam1' = m R phi'^2 theta' cos(phi)` with our sign of `lam`."""
+    disk = da.catalog.rolling_disk()
+    start = da.consistent(disk)
+    sol = da.simulate(disk.to_dae("index0"), "rk4", y=[*start.q, *start.v, *start.lam], t_end=1.0, step=0.01)
+    np.testing.assert_allclose(sol.y[-1, :4], da.catalog.rolling_disk_solution(1.0), atol=1e-8)
+    phi = sol.y[:, 2]
+    np.testing.assert_allclose(sol.z, np.stack([np.cos(phi), np.sin(phi)], axis=1) * 0.25 * 4.0, atol=1e-7)
+    fall = da.catalog.double_pendulum()
+    start = da.consistent(fall, q=[0.8, -0.6, 1.6, -1.2])
+    sol = da.simulate(fall.to_dae("index0"), "gauss-3", y=[*start.q, *start.v, *start.lam], t_end=0.5, step=0.01)
+    other = da.simulate(fall, "murua-ggl-3", q=start.q, v=start.v, t_end=0.5, step=0.01)
+    np.testing.assert_allclose(sol.y[-1], np.concatenate([other.q[-1], other.v[-1], other.lam[-1]]), atol=1e-8)

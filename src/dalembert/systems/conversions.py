@@ -18,7 +18,7 @@ from dalembert.systems.port_hamiltonian import PortHamiltonian
 if TYPE_CHECKING:
     from dalembert.systems.mechanical import Mechanical
 
-FORMULATIONS = ("index3", "index2", "ggl", "index1", "baumgarte")
+FORMULATIONS = ("index3", "index2", "ggl", "index1", "index0", "baumgarte")
 
 
 def to_dae(system: Mechanical, formulation: str, xi: float, omega: float) -> IndexTwoDAE:
@@ -45,6 +45,8 @@ def to_dae(system: Mechanical, formulation: str, xi: float, omega: float) -> Ind
                 level[: s.mh] += omega**2 * s.expression("holonomic")
         g = ca.vertcat(s.expression("mass") @ a - F + G.T @ lam, level)
         return IndexOneDAE.of_expressions(s, names, y, ca.vertcat(a, lam), [ca.vertcat(velocity, a)], g, initial)
+    if formulation == "index0":
+        return _index_zero(s, names, initial)
     z = SX.sym("z", m + (s.mh if formulation == "ggl" else 0))
     F -= G.T @ z[:m]
     inverse = s.inverse_mass()
@@ -55,6 +57,18 @@ def to_dae(system: Mechanical, formulation: str, xi: float, omega: float) -> Ind
         return IndexThreeDAE.of_expressions(s, names, y, z, parts, s.expression("holonomic"), initial)
     g = ca.vertcat(drift, s.expression("holonomic")) if formulation == "ggl" and s.mh else drift
     return IndexTwoDAE.of_expressions(s, names, y, z, parts, g, initial)
+
+
+def _index_zero(s: Mechanical, names: tuple[str, ...], initial: dict[str, list[float]]) -> IndexTwoDAE:
+    """The multipliers as states: `lam' = mu`, with `mu` from the derivative of the acceleration level, in which it is linear."""
+    lam, mu, G, inverse = SX.sym("lam", s.m), SX.sym("mu", s.m), s.role("jacobian"), s.inverse_mass()
+    F = s.force() - G.T @ lam
+    a = inverse @ F if inverse is not None else ca.solve(s.expression("mass"), F)
+    level, y = G @ a + s.role("curvature"), ca.vertcat(s.q, s.v, lam)
+    rate = ca.vertcat(s.qdot(s.q, s.v), a, mu)
+    g = ca.jtimes(level, y, rate) + ca.jacobian(level, s.t)
+    names = (*names, *(f"lam{i}" for i in range(1, s.m + 1)))
+    return IndexOneDAE.of_expressions(s, names, y, mu, [rate], g, {})
 
 
 def to_port_hamiltonian(s: Mechanical) -> PortHamiltonian:

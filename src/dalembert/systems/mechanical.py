@@ -230,7 +230,9 @@ class Mechanical(Constrained):
         `"index3"`: `z = lam`, constraint `g = 0`. `"index2"`: `z = lam`, constraint `G v + g_t = 0`. `"ggl"`: `z = (lam, mu)`,
         `q' = v - G^T mu`, constraints `G v + g_t = 0` and `g = 0` (Gear, Gupta, Leimkuhler 1985). `"index1"`: `z = (a, lam)`,
         `v' = a`, `M a + G^T lam = F` and the constraint at acceleration level. `"baumgarte"`: the same with
-        `g'' + 2 xi omega g' + omega^2 g = 0` (Baumgarte 1972). The two parts of the index-2 forms suit `spark-s`.
+        `g'' + 2 xi omega g' + omega^2 g = 0` (Baumgarte 1972). `"index0"`: an ordinary differential equation in
+        `y = (q, v, lam)`, with `z = lam'` from the derivative of the acceleration level (Hilden 2009, eq. 2.12); start it from
+        the `q`, `v` and `lam` of `da.consistent`. The two parts of the index-2 forms suit `spark-s`.
         Nonholonomic constraints begin at velocity level.
         """
         out = conversions.to_dae(self, formulation, xi, omega)

@@ -38,6 +38,21 @@ class Weierstrass:
     J: Array
     conditioning: tuple[float, float]
 
+    def nilpotent_blocks(self, tolerance: float = TOLERANCE) -> tuple[int, ...]:
+        """The sizes of the Jordan blocks of `N`, largest first; the largest is the index.
+
+        By the ranks of its powers: there are `rank N^(k-1) - 2 rank N^k + rank N^(k+1)` blocks of size `k`. They are as sure as
+        these ranks. The transformation to the blocks themselves, and the blocks of `J`, change with the smallest error of the
+        data: they are not computed.
+        """
+        n, ranks, power = len(self.N), [len(self.N)], np.eye(len(self.N))
+        for _ in range(n + 1):
+            power = power @ self.N
+            values = np.linalg.svd(power, compute_uv=False) if n else np.zeros(0)
+            ranks.append(int((values > tolerance * max(float(np.abs(self.N).max(initial=0.0)), 1e-300)).sum()))
+        counts = [ranks[k - 1] - 2 * ranks[k] + ranks[k + 1] for k in range(1, n + 1)]
+        return tuple(size for size in range(n, 0, -1) for _ in range(counts[size - 1]))
+
 
 @dataclass(frozen=True)
 class Stage:
