@@ -60,3 +60,23 @@ def test_bad_alpha():
         second_order(0.0)
     with pytest.raises(da.MethodError, match="2/3"):
         third_order(2 / 3)
+
+
+@pytest.mark.parametrize("alpha", [0.3, 0.5, 0.75, 1.0])
+def test_the_second_order_family_runs(alpha):
+    system = da.catalog.harmonic_oscillator()
+    sol = da.simulate(system, da.methods.SecondOrder(alpha), t_end=1.0, step=0.1)
+    name = {0.5: "explicit-midpoint", 1.0: "heun"}.get(alpha)
+    if name:
+        np.testing.assert_allclose(sol.q, da.simulate(system, name, t_end=1.0, step=0.1).q, atol=1e-15)
+    assert da.methods.SecondOrder(alpha).order == (2, 2, 2)
+
+
+def test_the_third_order_family_runs():
+    system = da.catalog.harmonic_oscillator()
+    sol = da.simulate(system, da.methods.ThirdOrder(0.5), t_end=1.0, step=0.1)
+    np.testing.assert_allclose(sol.q, da.simulate(system, "rk3", t_end=1.0, step=0.1).q, atol=1e-15)
+    assert da.methods.ThirdOrder(0.3).order == (3, 3, 3)
+    for bad in (lambda: da.methods.SecondOrder(0.0), lambda: da.methods.ThirdOrder(2 / 3)):
+        with pytest.raises(da.MethodError, match="alpha"):
+            bad()

@@ -312,3 +312,15 @@ def test_textbook_names(name):
     sol = da.simulate(angle_pendulum(), name, t_end=0.1, step=0.01)
     same = {"implicit-euler": "radau-iia-1", "crank-nicolson": "lobatto-iiia-2", "implicit-midpoint": "gauss-1"}[name]
     np.testing.assert_array_equal(sol.x, da.simulate(angle_pendulum(), same, t_end=0.1, step=0.01).x)
+
+
+@pytest.mark.parametrize(("stages", "counts"), [(1, (80, 160, 320)), (2, (40, 80, 160)), (3, (20, 40, 80))])
+def test_multipliers_of_murua_by_the_weights_gamma(stages, counts):
+    """`z1 = sum_i gamma_i Z_i` (Symank 2025, def. 6.5) has the order of an extrapolation through s values."""
+    system = da.catalog.double_pendulum()
+    start = da.consistent(system, q=[0.8, -0.6, 1.6, -1.2], v=[0.6, 0.8, 0.6, 0.8])
+    exact = da.simulate(system, "murua-ggl-4", **start, t_end=0.5, step=1 / 400).lam[-1]
+    method = da.methods.Murua(stages, multipliers="stages")
+    runs = [da.simulate(system, method, **start, t_end=0.5, step=0.5 / n, compile=False) for n in counts]
+    assert_order([np.abs(run.lam[-1] - exact).max() for run in runs], 0.5 / np.array(counts), stages, told=str(stages))
+    assert runs[0].t_lam[-1] == pytest.approx(0.5)

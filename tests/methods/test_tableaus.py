@@ -189,3 +189,12 @@ def test_orders_of_tableaus_that_are_off():
     assert Tableau("off", np.array([[0.3]]), np.array([1.0]), np.array([0.5])).order == 1
     assert Tableau("euler", np.array([[0.0]]), np.array([1.0]), np.array([0.0])).order == 1
     assert Tableau("heun", np.array([[0.0, 0.0], [1.0, 0.0]]), np.array([0.5, 0.5]), np.array([0.0, 1.0])).order == 2
+
+
+def test_embedded_weights():
+    """Bertolazzi, Cocetti, Stocco, eqs. 1.41, 1.42: the second row of weights."""
+    assert tableau("gauss", 2).second().order == 1
+    assert tableau("gauss", 3).second().order == 2
+    assert tableau("gauss", 2).order == 4
+    with pytest.raises(da.MethodError, match="no embedded weights"):
+        tableau("gauss", 4).second()

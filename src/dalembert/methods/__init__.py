@@ -4,7 +4,7 @@ from dalembert.methods.base import Method, able, list_methods, obstacles, regist
 from dalembert.methods.composition import Composition, compose
 from dalembert.methods.discrete_gradient import DiracDissipative, DiscreteGradient, GradientPair
 from dalembert.methods.energy_momentum import EnergyMomentum, EnergyMomentumGGL, Midpoint
-from dalembert.methods.explicit import Explicit
+from dalembert.methods.explicit import Explicit, SecondOrder, ThirdOrder
 from dalembert.methods.runge_kutta import (
     Gauss,
     LobattoIIIA,
@@ -21,6 +21,7 @@ from dalembert.methods.runge_kutta import (
     RungeKutta,
     Shake,
     Spark,
+    SparkExchanged,
     SRKGauss,
     SRKRadauIA,
     Staged,
@@ -59,12 +60,15 @@ __all__ = [
     "SRKGauss",
     "SRKRadauIA",
     "Scheme",
+    "SecondOrder",
     "Shake",
     "Solve",
     "Spark",
+    "SparkExchanged",
     "Staged",
     "Step",
     "Tableau",
+    "ThirdOrder",
     "Variational",
     "able",
     "compose",

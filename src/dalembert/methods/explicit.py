@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from dalembert.checking import number
 from dalembert.errors import MethodError
 from dalembert.methods.base import register
 from dalembert.methods.runge_kutta import RungeKutta
@@ -92,3 +93,31 @@ class Explicit(RungeKutta):
 for _name in TABLEAUS:  # classes are attributes of this module, so that they can be pickled
     _class = "".join(word.capitalize() for word in _name.split("-"))
     globals()[_class] = register(_name)(type(_class, (Explicit,), {"__module__": __name__}))
+
+
+@register("second-order")
+class SecondOrder(Explicit):
+    """Explicit methods of order two with two stages, the second one at `alpha` (eq. 1.27): 1/2 midpoint, 2/3 Ralston, 1 Heun."""
+
+    alpha: float = 0.75
+
+    def __post_init__(self) -> None:
+        second_order(number("alpha", self.alpha))
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return Scheme((second_order(float(self.alpha)),))
+
+
+@register("third-order")
+class ThirdOrder(Explicit):
+    """Explicit methods of order three with stages at 0, `alpha` and 1 (eq. 1.32); 1/2 is Kutta's."""
+
+    alpha: float = 0.4
+
+    def __post_init__(self) -> None:
+        third_order(number("alpha", self.alpha))
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        return Scheme((third_order(float(self.alpha)),))

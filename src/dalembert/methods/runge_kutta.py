@@ -11,18 +11,20 @@ their multipliers do there is just the change of a quadratic energy (Symank 2025
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import ClassVar
 
+import numpy as np
 from casadi import SX
 
-from dalembert.checking import whole
+from dalembert.checking import one_of, whole
 from dalembert.errors import MethodError
 from dalembert.methods import residual, scheme
 from dalembert.methods.base import KINDS, Method, register
 from dalembert.methods.scheme import Scheme
 from dalembert.methods.step import Step
+from dalembert.methods.tableaus import lagrange
 from dalembert.systems.base import System
 from dalembert.systems.needs import Need
 
@@ -252,7 +254,24 @@ class Shake(RungeKutta):
     source="Murua 1997; Symank 2025, sec. 6.3",
 )
 class Murua(Staged):
-    """Murua's method: Gauss collocation with velocity constraints at Lobatto nodes, order 2 s. Keeps: velocity constraints."""
+    """Murua's method: Gauss collocation with velocity constraints at Lobatto nodes, order 2 s. Keeps: velocity constraints.
+
+    Multipliers of a mechanical solution are those of the acceleration level; with `multipliers="stages"` they are
+    `z1 = sum_i gamma_i Z_i`, the polynomial through those of the stages at the end of the step (Symank 2025, def. 6.5).
+    """
+
+    multipliers: str = "level"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        one_of("multipliers", self.multipliers, ("level", "stages"))
+
+    @cached_property
+    def scheme(self) -> Scheme:
+        own = scheme.murua(int(self.stages))
+        if self.multipliers == "level":
+            return own
+        return replace(own, report=(tuple(lagrange(own.tables[0].c, np.ones(1))[0].tolist()), 1.0))
 
 
 @register(

@@ -29,6 +29,7 @@ class Tableau:
     A: Array
     b: Array
     c: Array
+    embedded: Array | None = None  # weights of a second method with the same stages
 
     def __post_init__(self) -> None:
         s = len(self.b)
@@ -36,6 +37,12 @@ class Tableau:
             raise MethodError(f"{self.name}: A is {self.A.shape}, b has {s} entries and c has {len(self.c)}")
         if abs(self.b.sum() - 1) > TOLERANCE:
             raise MethodError(f"{self.name}: the weights add up to {self.b.sum():g}, not 1")
+
+    def second(self) -> Tableau:
+        """The embedded method: the same stages with the second weights."""
+        if self.embedded is None:
+            raise MethodError(f"{self.name} has no embedded weights")
+        return Tableau(f"{self.name} (embedded)", self.A, self.embedded, self.c)
 
     @property
     def stages(self) -> int:
@@ -221,6 +228,12 @@ FAMILIES: dict[str, tuple[int, Callable[[int], Exact]]] = {  # the fewest stages
 }
 
 
+EMBEDDED = {  # Bertolazzi, Cocetti, Stocco, eqs. 1.41, 1.42: of order 1 and 2
+    ("gauss", 2): np.array([0.5 + np.sqrt(3) / 2, 0.5 - np.sqrt(3) / 2]),
+    ("gauss", 3): np.array([-5 / 6, 8 / 3, -5 / 6]),
+}
+
+
 def _rounded(rows: list[Row]) -> Array:
     return np.array([[0.0 if abs(x) < NOTHING else float(x) for x in row] for row in rows])
 
@@ -235,7 +248,8 @@ def tableau(family: str, s: int) -> Tableau:
         raise MethodError(f"{family} has {low} to 12 stages, not {s}")
     with localcontext(prec=DIGITS):
         A, b, c = make(s)
-        return Tableau(f"{family}-{s}", _rounded(A), *_rounded([b, c]))
+        weights, nodes = _rounded([b, c])
+        return Tableau(f"{family}-{s}", _rounded(A), weights, nodes, EMBEDDED.get((family, s)))
 
 
 @cache
