@@ -195,3 +195,22 @@ def test_the_inductances_that_the_machine_is_said_to_have():
     assert np.linalg.eigvalsh(L)[0] > 0
     for value in (0.15, 0.2, -0.05, 0.05, 0.06 * np.cos(0.4), 0.05 * np.cos(0.4)):
         assert np.isclose(L, value, atol=1e-15).any()
+
+
+@pytest.mark.parametrize(("axial", "diametral"), [(0.5, 0.25), (1.0, 0.5)])  # a uniform disk, a hoop
+def test_an_upright_disk_is_stable_above_its_critical_speed(axial, diametral):
+    disk = da.catalog.falling_disk(axial=axial, diametral=diametral)
+    critical = np.sqrt(diametral * 9.81 / (axial * (axial + 1) * 0.25))
+    lean = {}
+    for factor in (0.95, 1.05):
+        speed = factor * critical
+        sol = da.simulate(disk, "spark-2", q=[0, 0, 0, 1e-6, 0], v=[speed * 0.25, 0, 0, 0, speed], t_end=6.0, step=0.01)
+        lean[factor] = np.abs(sol.q[:, 3]).max()
+    assert lean[1.05] < 1e-4 < 1e-2 < lean[0.95]
+
+
+def test_a_falling_disk_keeps_its_energy_and_rolls():
+    sol = da.simulate(da.catalog.falling_disk(), "spark-3", t_end=2.0, step=0.01)
+    assert np.ptp(sol.energy) < 1e-7
+    assert np.ptp(sol.kinetic) > 0.1
+    assert np.abs(sol.residual("velocity")).max() < 1e-14

@@ -38,6 +38,39 @@ def rolling_disk(m: float = 1.0, J: float = 1.0, I: float = 1.0, R: float = 0.25
 
 
 @declared(ModelError)
+def falling_disk(m: float = 1.0, R: float = 0.25, axial: float = 0.5, diametral: float = 0.25, g: float = 9.81) -> Mechanical:
+    """A disk that rolls on a plane without slipping and may fall over (named in Hilden 2009, sec. 1.1.2).
+
+    `x`, `y` is the point of contact, `phi` the heading, `theta` the lean from the vertical, `psi` the angle of rolling. The
+    inertias about the axis and about a diameter are `axial` and `diametral` times `m R^2`. Upright, it rolls stably where
+    `psi'^2 > diametral g / (axial (axial + 1) R)`: `g / (3 R)` for a uniform disk.
+    """
+
+    def mass(q: Symbols, m: Symbols, R: Symbols, axial: Symbols, diametral: Symbols) -> Matrix:
+        """By the velocity of the centre and the angular velocity, along three axes each."""
+        heading, lean = (np.cos(q[2]), np.sin(q[2])), (np.cos(q[3]), np.sin(q[3]))
+        rows: list[tuple[Expression, list[Expression]]] = [
+            (m, [1.0, 0.0, -R * lean[1] * heading[0], -R * lean[0] * heading[1], 0.0]),
+            (m, [0.0, 1.0, -R * lean[1] * heading[1], R * lean[0] * heading[0], 0.0]),
+            (m * R**2, [0.0, 0.0, 0.0, lean[1], 0.0]),
+            (diametral * m * R**2, [0.0, 0.0, 0.0, 1.0, 0.0]),
+            (diametral * m * R**2, [0.0, 0.0, lean[0], 0.0, 0.0]),
+            (axial * m * R**2, [0.0, 0.0, -lean[1], 0.0, 1.0]),
+        ]
+        return [[sum(k * r[i] * r[j] for k, r in rows) for j in range(5)] for i in range(5)]
+
+    return Mechanical(
+        ("x", "y", "phi", "theta", "psi"),
+        mass=mass,
+        potential=lambda q, m, R, g: m * g * R * np.cos(q[3]),
+        nonholonomic=lambda q, v, R: [v[0] - R * np.cos(q[2]) * v[4], v[1] - R * np.sin(q[2]) * v[4]],
+        parameters={"m": m, "R": R, "axial": axial, "diametral": diametral, "g": g},
+        name="falling disk",
+        initial={"q": [0.0, 0.0, 0.0, 0.2, 0.0], "v": [5.0 * R, 0.0, 0.0, 0.0, 5.0]},
+    )
+
+
+@declared(ModelError)
 def rolling_disk_solution(
     t: ArrayLike,
     q: tuple[float, float, float, float] = (0.0, 0.0, 0.0, 0.0),
