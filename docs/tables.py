@@ -1,6 +1,6 @@
 """Write the tables of the pages that the library itself knows: `python docs/tables.py`.
 
-`methods.md` wholly, and the comparison in `choosing.md`.
+`methods.md` wholly, the comparison in `choosing.md`, and the orders on index 2 in `theory.md`.
 """
 
 from __future__ import annotations
@@ -83,6 +83,13 @@ def comparison() -> str:
     return tables.write(cells[0], cells[2:], "markdown")
 
 
+def orders() -> str:
+    """The table of theory.md: measured orders on index 2, by the experiments."""
+    rows = [r for id in ("nh-2.2", "nh-2.3/4") for r in da.experiments.run(id).rows]
+    cells = [[f"`{r.what.split(':')[0]}`", r.wanted.split(" ")[0], f"{float(r.ours):.2f}", r.source] for r in rows]
+    return tables.write(["method", "order", "measured", "Hilden 2009"], cells, "markdown")
+
+
 def fill(page: str, mark: str, text: str) -> str:
     """A page with the part between two marks replaced."""
     begin, end = f"<!-- generated: {mark} -->", "<!-- end -->"
@@ -91,5 +98,6 @@ def fill(page: str, mark: str, text: str) -> str:
 
 if __name__ == "__main__":
     (HERE / "methods.md").write_text(methods(), encoding="utf-8")
-    page = HERE / "choosing.md"
-    page.write_text(fill(page.read_text(encoding="utf-8"), "comparison", comparison()), encoding="utf-8")
+    for name, mark, text in (("choosing.md", "comparison", comparison()), ("theory.md", "orders", orders())):
+        page = HERE / name
+        page.write_text(fill(page.read_text(encoding="utf-8"), mark, text), encoding="utf-8")

@@ -116,6 +116,7 @@ def test_tables_are_as_the_library_writes_them():
     shown = (DOCS / "choosing.md").read_text()
     rows = [line.split("|")[1].strip() for line in written["comparison"]().splitlines()[2:]]
     assert all(f"| {row}" in shown for row in rows)
+    assert written["orders"]() in (DOCS / "theory.md").read_text(), "run python docs/tables.py"
 
 
 def test_numbers_of_the_verification_page_can_be_measured_again():

@@ -19,7 +19,7 @@ COUNTS = {
     4: (91, 128, 182, 256),
     5: (24, 34, 48, 68),
     6: (34, 40, 48, 58),
-    7: (20, 24, 28, 34),
+    7: (12, 14, 17, 20),
 }
 
 
@@ -67,7 +67,7 @@ def table(r: Result, quick: bool) -> None:
 @experiment("nh-2.2", "Orders of SPARK with five parts", "Hilden 2009, fig. 2.2")
 def spark(r: Result, quick: bool) -> None:
     """Lobatto IIIA, IIIB, IIIC, IIIC* and IIID, each on its own part of the right-hand side."""
-    settings = ((2, (64, 91, 128, 182), "1.97"), (3, (32, 45, 64, 91), "4.12"), (4, (16, 23, 32, 45), ""))
+    settings = ((2, (64, 91, 128, 182), "1.97"), (3, (32, 45, 64, 91), "4.12"), (4, (12, 16, 23, 32), ""))
     for s, counts, theirs in settings:
         r.near(f"spark-{s}: order in y", order(r, 23, f"spark-{s}", counts), 2 * s - 2, 0.25, theirs)
 
@@ -81,4 +81,5 @@ def specialized(r: Result, quick: bool) -> None:
         ("srk-radau-ia", 2, 3, "2.97"),
         ("srk-radau-ia", 3, 5, "5.09"),
     ):
-        r.near(f"{family}-{s}: order in y", order(r, 28, f"{family}-{s}", COUNTS[p]), p, 0.25, theirs)
+        counts = (20, 24, 28, 34) if p == 6 else COUNTS[p]  # more steps of order 6 come near round-off
+        r.near(f"{family}-{s}: order in y", order(r, 28, f"{family}-{s}", counts), p, 0.25, theirs)
