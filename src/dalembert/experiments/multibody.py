@@ -119,10 +119,9 @@ def vanishing_mass(r: Result, quick: bool) -> None:
         own.append(delta(small, gauss))
         cross.append(delta(small, lobatto))
         stiff.append(delta(dense("lobatto-iiic-3", mass, 1e-3), lobatto))
-    exponent = np.array(exponents)
-    r.data.update(
-        {"exponent": exponent, "gauss to gauss": np.array(own), "gauss to lobatto": np.array(cross), "lobatto": np.array(stiff)}
-    )
+    named = {"gauss-3 to gauss-3": own, "gauss-3 to lobatto-iiic-3": cross, "lobatto-iiic-3 to itself": stiff}
+    for name, values in named.items():
+        r.data[name] = {"exponent": np.array(exponents), "distance": np.array(values)}
     r.below("lobatto-iiic-3: delta to its DAE solution, 1e-24", stiff[-1], 1e-10, "tends to it")
     rate = stiff[exponents.index(-12)] / stiff[exponents.index(-8)]
     r.near("lobatto-iiic-3: log10 of delta at 1e-12 over that at 1e-8", float(np.log10(rate)), -4.0, 0.3, "tends to it")
