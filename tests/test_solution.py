@@ -386,7 +386,7 @@ def test_a_momentum_that_is_neither_linear_nor_angular_is_kept():
     assert np.abs(J - J[0]).max() < 1e-13 < 1e-3 < np.ptp(sol.momentum([[0.0, -1.0], [1.0, 0.0]]))
 
 
-def test_the_action_is_stationary_at_the_motion():
+def test_the_action_of_a_motion():
     """Of the oscillator between given ends; second differences show the next term."""
     system = da.Mechanical(1, mass=1.0, potential=lambda q: q[0] ** 2 / 2)
     sol = da.simulate(system, "gauss-3", q=[0.0], v=[1.0], t_end=1.0, step=0.01)
