@@ -19,7 +19,7 @@ from dalembert.engine.checks import independent
 from dalembert.engine.kinds import Values
 from dalembert.engine.kinds.mechanics import accelerations
 from dalembert.errors import ConvergenceError, MethodError, suggesting
-from dalembert.methods.base import able
+from dalembert.methods.base import able, find, obstacles
 from dalembert.systems.base import System
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.dae import IndexTwoDAE
@@ -284,7 +284,7 @@ def _choose(out: Diagnosis, s: System) -> None:
         out.recommended = "none before the constraints are independent"
         return
     out.recommended = _recommended(s, bool(out.massless))
-    if out.recommended.split(",")[0] not in out.methods:
+    if obstacles(find(out.recommended.split(",")[0]), s):
         out.recommended = out.methods[0] if out.methods else "none of the register"
 
 

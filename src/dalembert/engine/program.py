@@ -35,7 +35,6 @@ SX = ca.SX
 Order = list[tuple[int, int]]  # the pivots of an elimination: rows and columns
 HUGE = 1e300  # what is larger counts as infinite
 ROUNDING = 1e-7  # a residual of 1e-8 times this, 4.5 eps, of what rounding can do is round-off
-FAR = 1e10  # times its size, at which an unknown has gone astray
 LARGE = 2000  # operations of a residual up to which its terms are followed one by one
 WEIGH_EVERY = 64  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
 
@@ -203,13 +202,9 @@ def _acceptance(k: int, solve: Solve, inputs: list[SX], scale: SX, seen: list[in
         size, rounding = sizes(residual, [*inputs, x], [*(None for _ in inputs), own])
     else:
         size, rounding = ca.fabs(ca.jacobian(solve.residual, x)) @ own + rows, SX(0.0)
-    if seen is not None:  # constraints beside motion: rounding excuses nothing that they miss
-        rounding = rounding * ca.DM([float(level == 0) for level in solve.levels])
     size = size + ROUNDING * (rounding + rows) + TINY
     ratio = ca.if_else(size < HUGE, solve.residual / size, HUGE)
     ratio = ratio if missed is None else ca.vertcat(ratio, missed)
-    if seen:  # a root of another order of magnitude is another one
-        ratio = ca.vertcat(ratio, ca.if_else(ca.fabs(x[seen]) < FAR * (scale + TINY), 0, HUGE))
     return ca.Function(f"accept{k}", [*inputs, x, scale], _shared([ca.norm_2(ratio)]))
 
 
