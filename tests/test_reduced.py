@@ -161,10 +161,10 @@ def test_a_step_across_a_fold_is_made_in_two_halves(pendulum, monkeypatch):
     half = da.simulate(system, CoordinatePartition(integrator="rk4"), **start, t_end=1.0, step=0.025)
     original = reduced.advance
 
-    def fails(f, how, a, b, y):
+    def fails(f, how, a, b, y, rate):
         if b - a > 0.03:
             raise da.ConvergenceError("a fold lies ahead", t=a, step=b - a, residual=1.0)
-        return original(f, how, a, b, y)
+        return original(f, how, a, b, y, rate)
 
     monkeypatch.setattr(reduced, "advance", fails)
     sol = da.simulate(system, CoordinatePartition(integrator="rk4"), **start, t_end=1.0, step=0.05)
@@ -223,7 +223,7 @@ def test_bad_input(pendulum):
     with pytest.raises(da.MethodError, match="xi must be positive"):
         Baumgarte(xi=-1.0)
     for tolerances in ({"rtol": 0.0}, {"atol": -1e-9}, {"rtol": -1.0, "atol": 0.0}):
-        with pytest.raises(da.MethodError, match="rtol and atol must be positive"):
+        with pytest.raises(da.MethodError, match=r"[ra]tol must be positive"):
             Baumgarte(**tolerances)
     with pytest.raises(da.MethodError, match="weight must be"):
         Projection(weight="l1")

@@ -71,7 +71,9 @@ def take(step, state, t, h, u, par):
     for solve in step.solves:
         f = ca.Function("f", [*common, *known, solve.unknowns], [solve.residual, ca.jacobian(solve.residual, solve.unknowns)])
         first = ca.Function("g", [*common, *known, solve.last, solve.before], [solve.guess])
-        begin = ca.Function("s", common, [ca.SX.zeros(solve.unknowns.numel()) if solve.start is None else solve.start])(*values)
+        zero = ca.SX.zeros(solve.unknowns.numel())
+        start = zero if solve.start is None else solve.start
+        begin = ca.Function("s", [*common, step.known], [start])(*values, np.zeros(step.known.numel()))
         x = first(*values, *found, begin, begin).full().ravel()
         for _ in range(12):
             r, J = f(*values, *found, x)

@@ -24,11 +24,12 @@ from dalembert.engine.newton import Array, Rule
 from dalembert.engine.program import Program, Stage
 from dalembert.engine.run import Pivots
 from dalembert.engine.runners import Engine
-from dalembert.errors import MethodError
+from dalembert.errors import MethodError, strict
 from dalembert.systems.base import System
 from dalembert.systems.dae import IndexTwoDAE
 
 
+@strict
 @dataclass(frozen=True)
 class Newton(Rule):
     """Newton's iteration as a source states it, `simulate(..., newton=da.Newton(tolerance=1e-6))`; see the module.

@@ -101,7 +101,8 @@ class Staged(RungeKutta):
     build: ClassVar[Callable[[int], Scheme]]
 
     def __post_init__(self) -> None:
-        if not self.fewest <= whole("stages", self.stages) <= 12:
+        zero = isinstance(self.stages, int) and self.stages < 1
+        if zero or not self.fewest <= whole("stages", self.stages) <= 12:
             raise MethodError(f"{self.name} has {self.fewest} to 12 stages, not {self.stages!r}")
 
     def __str__(self) -> str:

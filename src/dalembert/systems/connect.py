@@ -18,7 +18,7 @@ import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike, NDArray
 
-from dalembert.checking import listed, number, reals, shown
+from dalembert.checking import listed, number, reals, shown, text
 from dalembert.errors import ModelError, strict, suggest, suggesting
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 from dalembert.systems.shapes import mapping
@@ -66,6 +66,7 @@ def connect(systems: Mapping[str, PortHamiltonian], rules: Sequence[Rule], name:
     Parameters of the whole are called `system_parameter`, its states `system_state`.
     """
     _check(systems)
+    text("name", name, ModelError)
     ports = [f"{key}.{port}" for key, system in systems.items() for port in system.ports]
     K, rows, closed = _rules(ports, rules)
     free = [i for i in range(len(ports)) if ports[i] not in closed]
