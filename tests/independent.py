@@ -104,6 +104,7 @@ class Mechanism:
         self.drift = 0.3 if moving else 0.0
         self.rows = (holonomic, nonholonomic)
         self.start = rng.normal(size=3), rng.normal(size=3)
+        self.multiplier = None  # that of the last step, where a method has one of its own
 
     def system(self):
         a, m, k, e, b = self.a, self.m, self.k, self.e, self.b
@@ -210,7 +211,8 @@ def rattle(s, q0, p0, t, h):
         )
 
     v0 = s.w(q0) * p0
-    _, q1, _, p1, _ = blocks(newton(F, np.concatenate([p0, q0 + h * v0, [0], p0, [0]])), 3, 3, 1, 3, 1)
+    _, q1, lam, p1, mu = blocks(newton(F, np.concatenate([p0, q0 + h * v0, [0], p0, [0]])), 3, 3, 1, 3, 1)
+    s.multiplier = (lam + mu) / 2  # that of the middle of the step
     return q1, p1
 
 

@@ -118,3 +118,10 @@ def test_dependent_equations_that_contradict_raise():
         solve(symbolic(lambda x: [x[0] + x[1] - 1, x[0] + x[1] - 2], 2), np.array([0.3, 0.4]))
     with pytest.raises(ConvergenceError):  # least squares stops between the two planes
         solve(symbolic(lambda x: [x[0] + x[1] - 1, x[0] + x[1] - 2], 3), np.array([0.3, 0.4, 0.5]))
+
+
+@pytest.mark.parametrize(("size", "rate"), [(1e-11, 1e13), (1e-10, 3e12), (1e-12, 1e15), (3e-11, 7e13)])
+def test_noise_of_the_residual_ends_the_iteration(size, rate):
+    """A residual that is rough near its zero: where nothing is gained any more, what is reached is the answer."""
+    x = solve(scalar(lambda z: z - 1 + size * np.sin(rate * z), lambda z: 1.0), np.array([0.3]))
+    assert abs(x[0] - 1) <= 2 * size

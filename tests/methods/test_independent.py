@@ -22,6 +22,9 @@ def agree(mechanism, method, step, atol=2e-13, h=H):
         q, p = step(mechanism, q, p, k * h, h)
         np.testing.assert_allclose(sol.q[k + 1], q, atol=atol)
         np.testing.assert_allclose(sol.p[k + 1], p, atol=20 * atol)
+        if mechanism.multiplier is not None:
+            np.testing.assert_allclose(sol.lam[k], mechanism.multiplier, atol=1e-10)
+            assert sol.t_lam[k] == pytest.approx((k + 0.5) * h, rel=1e-14)
     assert np.abs(sol.q[-1] - sol.q[0]).max() > 1e-2
     return sol
 
