@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from functools import cache
 from importlib.resources import files
 
 import casadi as ca
@@ -60,8 +61,13 @@ def source(program: Program) -> str:
     }
     for k, stage in enumerate(program.stages):
         define |= {f"DA_N{k}": stage.n, f"DA_C{k}": stage.constants, f"DA_OFFSET{k}": offsets[k]}
-    loop = files("dalembert.engine").joinpath("loop.c").read_text()
-    return "\n".join([code, *(f"#define {k} {v}" for k, v in define.items()), loop])
+    return "\n".join([code, *(f"#define {k} {v}" for k, v in define.items()), _loop()])
+
+
+@cache
+def _loop() -> str:
+    """The time loop in C; read once, since a process may give up the right to read it."""
+    return files("dalembert.engine").joinpath("loop.c").read_text()
 
 
 class Native:
