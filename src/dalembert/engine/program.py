@@ -93,7 +93,7 @@ class Program:
         after = ca.vertcat(*step.next.values())
         # what is finite vanishes beside the sum of squares at which a state counts as infinite
         other = ca.sum1(step.lam) + ca.sum1(work)
-        outputs = [after, step.lam, work, ca.sumsqr(after) + ca.fabs(other) / HUGE]
+        outputs = [after, step.lam, work, ca.sumsqr(after) + ca.fabs(other) * (1 / HUGE)]
         self.finish = ca.Function("finish", [*self.common, *known], [ca.densify(x) for x in outputs])
 
     def _missed(self, inputs: list[SX]) -> SX | None:
