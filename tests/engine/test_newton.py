@@ -4,24 +4,26 @@ import math
 
 import pytest
 
-from dalembert.engine.newton import EPS, Rule
+from dalembert.engine.newton import EPS, Parts, Rule
 
 
-def play(rule, sizes, look=False, residual=math.inf):
-    """Run the rule on a sequence of update sizes: iterations, how often the Jacobian was taken anew, looks at the residual."""
-    cell, feed, calls = [0.0], iter(sizes), {"factor": 0, "accept": 0}
+def play(rule, sizes, look=False, residual=math.inf, linear=False):
+    """Run the rule on sizes of updates: iterations, how often the Jacobian was taken anew, looks at the residual."""
+    cell, feed, calls = [0.0], iter(sizes), {"renew": 0, "accept": 0}
 
     def update():
-        cell[0] = next(feed)
+        size = next(feed)
+        cell[0] = size * size
 
-    def factor():
-        calls["factor"] += 1
+    def renew():
+        calls["renew"] += 1
+        update()
 
     def accept():
         calls["accept"] += 1
-        cell[0] = residual
+        cell[0] = residual * residual
 
-    return rule.bind(update, cell, factor, accept)(look), calls["factor"], calls["accept"]
+    return rule.bind(Parts(update, renew, update, accept, cell, linear))(look), calls["renew"], calls["accept"]
 
 
 def test_it_stops_when_the_next_update_would_be_round_off():

@@ -277,5 +277,5 @@ def test_work_counters_are_pinned():
     sol = da.simulate(da.catalog.four_particles(), "energy-momentum", t_end=10.0, step=0.01)
     assert 2.0 <= sol.stats["iterations_per_step"] <= 2.8
     sol = da.simulate(da.catalog.double_pendulum(), "rattle", t_end=10.0, step=0.01)
-    assert 4.0 <= sol.stats["iterations_per_step"] <= 4.8
+    assert 3.0 <= sol.stats["iterations_per_step"] <= 3.6  # velocities are a linear solve: one iteration
     assert sol.stats["pivoted_steps"] == 0

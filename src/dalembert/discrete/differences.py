@@ -22,7 +22,7 @@ import casadi as ca
 from casadi import SX
 
 from dalembert.discrete.slopes import Node, slopes, turn
-from dalembert.systems.instructions import operation, walk
+from dalembert.systems.instructions import called, operation, walk
 
 
 class Difference:
@@ -57,7 +57,10 @@ class Difference:
                 constants[value] = keep(Node(ca.OP_CONST, (), False, SX(value), SX(value)))
             return constants[value]
 
-        outputs = walk(f, source, constant, lambda op, inputs: keep(_apply(op, tuple(inputs), self.nodes)))
+        def call(g: ca.Function, inputs: list[int]) -> list[int]:
+            return [keep(_call(g, entry, tuple(inputs), self.nodes)) for entry in range(g.nnz_out())]
+
+        outputs = walk(f, source, constant, lambda op, inputs: keep(_apply(op, tuple(inputs), self.nodes)), call)
         self.seeds: list[int | None] = [None] * f.size1_out(0)
         for row, index in zip(f.sparsity_out(0).row(), outputs[0], strict=True):
             self.seeds[row] = index
@@ -109,6 +112,17 @@ def _guarded(nodes: list[Node]) -> list[bool]:
             if out[index] or (node.op == ca.OP_IF_ELSE_ZERO and place == 1):
                 out[j] = True
     return out
+
+
+def _call(function: ca.Function, entry: int, inputs: tuple[int, ...], nodes: list[Node]) -> Node:
+    """One output of a function that is not written out."""
+    operands = [nodes[j] for j in inputs]
+
+    def value(arguments: list[SX]) -> SX:
+        return called(function, arguments)[entry]
+
+    y0, y1 = (value([n.both[end] for n in operands]) for end in (0, 1))
+    return Node(ca.OP_CALL, inputs, any(n.active for n in operands), y0, y1, function=value)
 
 
 _LINEAR = {ca.OP_ADD, ca.OP_SUB, ca.OP_NEG, ca.OP_TWICE}

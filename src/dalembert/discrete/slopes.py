@@ -30,6 +30,7 @@ class Node:
     y0: SX
     y1: SX
     rest: tuple[SX, SX] | None = None  # the low parts, for sums of inputs only
+    function: Callable[[list[SX]], SX] | None = None  # what is called, where it is not written out
 
     @cached_property
     def both(self) -> tuple[SX, SX]:
@@ -140,6 +141,8 @@ _UNARY: dict[int, Callable[[Node, Node], SX]] = {  # of y = f(x)
 def slopes(node: Node, operands: list[Node]) -> tuple[SX | None, ...]:
     """The factors `s_j` in `y1 - y0 = sum_j s_j (x1_j - x0_j)`; None where an operand is constant."""
     op = node.op
+    if node.function is not None:
+        return _call_slopes(node.function, operands)
     if len(operands) == 1:
         known = _UNARY.get(op)
         return (known(node, operands[0]) if known else _quotient(lambda s: operation(op, [s]), operands[0]),)
@@ -177,6 +180,29 @@ def slopes(node: Node, operands: list[Node]) -> tuple[SX | None, ...]:
         quotient = _jump(node, x.change + y.change)
         return quotient, quotient
     raise ModelError(f"no exact difference is known for CasADi's operation {op}; use another discrete gradient")
+
+
+def _call_slopes(function: Callable[[list[SX]], SX], operands: list[Node]) -> tuple[SX | None, ...]:
+    """Quotients of a function that is not written out, a table say, in one argument after the other, the mean of both orders."""
+    starts, ends = [x.both[0] for x in operands], [x.both[1] for x in operands]
+    out: list[SX | None] = []
+    for k, x in enumerate(operands):
+        if not x.active:
+            out.append(None)
+            continue
+        parts = []
+        for early, late in ((starts, ends), (ends, starts)):  # arguments before this one have moved, later ones have not
+
+            def along(s: SX, k: int = k, early: list[SX] = early, late: list[SX] = late) -> SX:
+                return function([*late[:k], s, *early[k + 1 :]])
+
+            s = SX.sym("s")
+            near = ca.fabs(x.change) <= 1e-7 * (ca.fabs(starts[k]) + ca.fabs(ends[k]))
+            slope = ca.substitute(ca.gradient(along(s), s), s, x.mean)
+            quotient = (along(ends[k]) - along(starts[k])) / ca.if_else(near, 1.0, x.change)
+            parts.append(ca.if_else(near, slope, quotient))
+        out.append((parts[0] + parts[1]) / 2)
+    return tuple(out)
 
 
 def _power_slopes(x: Node, y: Node) -> tuple[SX | None, ...]:

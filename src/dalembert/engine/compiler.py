@@ -23,8 +23,9 @@ from pathlib import Path
 from dalembert.errors import CompilerError
 
 # No fast-math and no contraction: compiled steps are those of the virtual machine, bit by bit where libm agrees.
-FLAGS = ("-std=c99", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-w")
-LONG = 250_000  # characters of source beyond which optimising takes longer than it saves
+# Vectors of neighbours are slower than scalars here: what is stored as one is read back as the other.
+FLAGS = ("-O2", "-fno-tree-vectorize", "-std=c99", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-w")
+NATIVE = ("-march=native",)  # where the compiler knows it; libraries are kept for the processor that they were made on
 OTHERS = stat.S_IWGRP | stat.S_IWOTH  # rights of others to write
 DIGITS = 32  # of a digest in a name
 
@@ -107,12 +108,18 @@ def cache_directory() -> Path | None:
     return None
 
 
-def _flags(source: str) -> tuple[str, ...]:
-    return ("-O1" if len(source) < LONG else "-O0", *FLAGS)
+@cache
+def processor() -> str:
+    """What tells this processor from others that cannot run its instructions."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n\n")[0].splitlines()
+    except OSError:
+        return platform.processor()
+    return "\n".join(line for line in lines if line.lower().startswith(("model name", "flags", "features", "cpu part")))
 
 
 def _key(source: str, command: tuple[str, ...]) -> str:
-    parts = [source, *command, *_flags(source), platform.machine(), platform.system()]
+    parts = [source, *command, *FLAGS, *NATIVE, processor(), platform.machine(), platform.system()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:DIGITS]
 
 
@@ -160,9 +167,12 @@ def _compiled(source: str, command: tuple[str, ...], place: Path, key: str) -> P
     with tempfile.TemporaryDirectory(dir=place, prefix="build-") as directory:
         c_file, built = Path(directory, "step.c"), Path(directory, "step.so")
         c_file.write_text(source, encoding="utf-8")
-        full = [*command, *_flags(source), str(c_file), "-o", str(built), "-lm"]
-        run = subprocess.run(full, capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL)
-        if run.returncode or not built.is_file():
+        for flags in ((*FLAGS, *NATIVE), FLAGS):
+            full = [*command, *flags, str(c_file), "-o", str(built), "-lm"]
+            run = subprocess.run(full, capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL)
+            if run.returncode == 0 and built.is_file():
+                break
+        else:
             said = run.stderr.strip()[-400:] or "it wrote no library"
             raise CompilerError(f"{command[0]} failed on the generated step: {said}")
         built.chmod(0o700)

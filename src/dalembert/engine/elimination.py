@@ -16,6 +16,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
+from dalembert.systems.instructions import as_written
+
 if TYPE_CHECKING:
     from scipy.sparse import csc_matrix
 
@@ -127,39 +129,71 @@ def numeric_order(matrix: ca.DM) -> list[tuple[int, int]]:
 
 
 def solve(J: SX, b: SX, order: list[tuple[int, int]]) -> SX:
-    """The solution of `J x = b` by elimination with the given pivots, as expressions."""
+    """The solution of `J x = b` by elimination with the given pivots, as expressions.
+
+    Pivots are divided by once, and the last two unknowns are found together by Cramer's rule: of all operations a quotient is
+    the one that the others wait for. The expressions are to be kept as written (`as_written`).
+    """
     n = J.size1()
     rows: list[dict[int, SX]] = [{} for _ in range(n)]
     cols: list[set[int]] = [set() for _ in range(n)]
-    for i, j, k in zip(*J.sparsity().get_triplet(), range(J.nnz()), strict=True):
-        rows[i][j] = J.nz[k]
+    for i, j, entry in zip(*J.sparsity().get_triplet(), ca.vertsplit(J.nz[:]) if J.nnz() else (), strict=True):
+        rows[i][j] = entry
         cols[j].add(i)
     right = ca.vertsplit(ca.densify(b))
-    inverses = {}
-    for i, j in order:
-        pivot_row = rows[i]
-        inverse = 1 / pivot_row.pop(j, SX(0.0))
-        inverses[j] = inverse
-        cols[j].discard(i)
-        for r in cols[j]:
-            factor = rows[r].pop(j) * inverse
-            target = rows[r]
-            for c, value in pivot_row.items():
-                if c in target:
-                    target[c] = target[c] - factor * value
-                else:
-                    target[c] = -(factor * value)
-                    cols[c].add(r)
-            right[r] = right[r] - factor * right[i]
-        for c in pivot_row:
-            cols[c].discard(i)
-    x: dict[int, SX] = {}
-    for i, j in reversed(order):
-        total = right[i]
-        for c, value in rows[i].items():
-            total = total - value * x[c]
-        x[j] = total * inverses[j]
-    return ca.vertcat(*(x[j] for j in range(n))) if n else SX(0, 1)
+    with as_written():
+        x: dict[int, SX] = {}
+        inverses: dict[int, SX] = {}
+        for place, (i, j) in enumerate(order):
+            pivot_row = rows[i]
+            if place == n - 2 and (last := order[-1])[1] in pivot_row and j in rows[last[0]]:
+                x = _pair(rows, right, (i, j), last)
+                break
+            inverses[j] = inverse = 1 / pivot_row.pop(j, SX(0.0))
+            cols[j].discard(i)
+            for r in cols[j]:
+                factor, target = _times(rows[r].pop(j), inverse), rows[r]
+                for c, value in pivot_row.items():
+                    if c in target:
+                        target[c] = _minus(target[c], _times(factor, value))
+                    else:
+                        target[c] = -_times(factor, value)
+                        cols[c].add(r)
+                right[r] = _minus(right[r], _times(factor, right[i]))
+            for c in pivot_row:
+                cols[c].discard(i)
+        for i, j in reversed(order[: len(inverses)]):
+            total = right[i]
+            for c, value in rows[i].items():
+                total = _minus(total, _times(value, x[c]))
+            x[j] = _times(total, inverses[j])
+        return ca.vertcat(*(x[j] for j in range(n))) if n else SX(0, 1)
+
+
+def _times(a: SX, b: SX) -> SX:
+    """A product in which factors of one are left out."""
+    if a.is_one():
+        return b
+    return a if b.is_one() else SX.binary(ca.OP_MUL, a, b)
+
+
+def _minus(a: SX, b: SX) -> SX:
+    return SX.binary(ca.OP_SUB, a, b)
+
+
+def _pair(rows: list[dict[int, SX]], right: list[SX], one: tuple[int, int], two: tuple[int, int]) -> dict[int, SX]:
+    """The two unknowns that are left, by Cramer's rule."""
+    (i, j), (k, m) = one, two
+    b, c = rows[i][m], rows[k][j]
+    a, d = rows[i].get(j), rows[k].get(m)
+
+    def minor(p: SX | None, q: SX | None, r: SX, t: SX) -> SX:
+        """`p q - r t`, where None is zero."""
+        return -_times(r, t) if p is None or q is None else _minus(_times(p, q), _times(r, t))
+
+    first, second, determinant = minor(d, right[i], b, right[k]), minor(a, right[k], c, right[i]), minor(a, d, b, c)
+    inverse = 1 / determinant
+    return {j: _times(first, inverse), m: _times(second, inverse)}
 
 
 def solve_pivoted(matrix: ca.DM | csc_matrix | NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:

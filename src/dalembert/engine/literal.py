@@ -19,8 +19,8 @@ import numpy as np
 
 from dalembert.checking import number, one_of, whole
 from dalembert.engine.elimination import solve_pivoted
-from dalembert.engine.machine import Call, VirtualMachine
-from dalembert.engine.newton import Array, Rule
+from dalembert.engine.machine import Call, Place, VirtualMachine
+from dalembert.engine.newton import Array, Parts, Rule
 from dalembert.engine.program import Program, Stage
 from dalembert.engine.run import Pivots
 from dalembert.engine.runners import Engine
@@ -54,23 +54,16 @@ class Newton(Rule):
             if not 0 < number(name, getattr(self, name)) <= 1:
                 raise MethodError(f"{name} must lie between 0 and 1, not {getattr(self, name)!r}")
 
-    def bind(
-        self,
-        update: Callable[[], object],
-        sizes: memoryview[float] | list[float],
-        factor: Callable[[], object],
-        accept: Callable[[], object],
-    ) -> Callable[[bool], int]:
-        """The iteration; `sizes[0]` is the norm of the change, or that of the residual before it relative to the first."""
+    def bind(self, parts: Parts) -> Callable[[bool], int]:
+        """The iteration; the size is the norm of the change, or that of the residual before it relative to the first."""
         limit = self.tolerance * (self.safety if self.stop == "changes" else 1.0)
+        change = parts.renew if self.jacobian == "each" else parts.update
 
         def iterate(look: bool) -> int:
             previous = mean = 0.0
             for k in range(1, self.max_iterations + 1):
-                if self.jacobian == "each" and k > 1:
-                    factor()
-                update()
-                size = sizes[0]
+                (change if k > 1 else parts.begin)()
+                size = float(np.sqrt(parts.sizes[0]))
                 if size == 0.0 or (self.stop == "residual" and size <= limit):
                     return k
                 if not size < 1e300:
@@ -89,9 +82,9 @@ class Newton(Rule):
 class _Solve:
     """One solve of a step, from a guess at the beginning of the step."""
 
-    def __init__(self, machine: _Machine, number: int, stage: Stage, x: Array, known: list[Array], size: Array) -> None:
+    def __init__(self, machine: _Machine, number: int, stage: Stage, at: Place) -> None:
         solve, start = machine.program.step.solves[number], sum(s.n for s in machine.program.stages[:number])
-        self.machine, self.stage, self.x, self.known, self.size = machine, stage, x, known, size
+        self.machine, self.stage, self.x, self.known, self.size = machine, stage, at.x, at.known, at.size
         self.place = slice(start, start + stage.n)
         self.multiplier = np.array(solve.levels) == 1 if solve.measure == "unknowns" else np.ones(stage.n, dtype=bool)
         self.J, self.first = ca.DM(), 0.0
@@ -100,7 +93,7 @@ class _Solve:
         self.J = self.stage.residual(self.x, *self.known)[1]
 
     def begin(self) -> None:
-        """The Jacobian where the rule wants it, then the guess."""
+        """The Jacobian where the rule wants it, then a change from the guess."""
         rule = self.machine.rule
         moving = rule.guess == "rates"
         guess = self.machine.guess(self.known)[self.place]
@@ -109,18 +102,24 @@ class _Solve:
         self.factor()
         self.x[:] = guess if moving else naive
         self.first = 0.0
+        self.update()
+
+    def renew(self) -> None:
+        """A change with the Jacobian at the iterate."""
+        self.factor()
+        self.update()
 
     def update(self) -> None:
-        """One change, and its size: of rates what they change in the stages."""
+        """One change, and the square of its size: of rates what they change in the stages."""
         rows = np.array(self.stage.residual(self.x, *self.known)[0]).ravel()
         change = solve_pivoted(self.J, rows)
         self.x[:] -= change
         if self.machine.rule.stop == "changes":
-            self.size[0] = np.linalg.norm(np.where(self.multiplier, change, self.machine.h[0] * change))
+            self.size[0] = np.linalg.norm(np.where(self.multiplier, change, self.machine.h[0] * change)) ** 2
             return
         norm = float(np.linalg.norm(rows))
         self.first = self.first or norm
-        self.size[0] = norm / self.first if self.first else 0.0
+        self.size[0] = (norm / self.first) ** 2 if self.first else 0.0
 
 
 class _Machine(VirtualMachine):
@@ -137,12 +136,10 @@ class _Machine(VirtualMachine):
         state, t, h, u, par = known[:5]
         return self.program.first_memory(state, float(t[0]), float(h[0]), u, par)
 
-    def _linear_solver(
-        self, stage: Stage, x: Array, known: list[Array], history: list[Array], scale: Array, size: Array
-    ) -> tuple[Call, Call, Call]:
-        solve = _Solve(self, self.made_of, stage, x, known, size)
+    def _linear_solver(self, stage: Stage, at: Place) -> tuple[Call, Call, Call]:
+        solve = _Solve(self, self.made_of, stage, at)
         self.made_of += 1
-        return solve.begin, solve.factor, solve.update
+        return solve.begin, solve.renew, solve.update
 
 
 class Literal(Engine):

@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine.elimination import solve_pivoted as solve_pivoted
-from dalembert.engine.newton import TINY, Array, Rule
+from dalembert.engine.newton import TINY, Array, Parts, Rule
 from dalembert.engine.program import WEIGH_EVERY, Program, Stage
 from dalembert.errors import MethodError
 from dalembert.locks import Lock
@@ -147,6 +147,18 @@ def bind(function: ca.Function, inputs: list[Array], outputs: list[Array]) -> tu
     return evaluate, (buffer, function, inputs, outputs)
 
 
+@dataclass(frozen=True)
+class Place:
+    """The arrays that one solve works on."""
+
+    x: Array
+    known: list[Array]  # what the residual depends on beside the unknowns
+    hot: list[Array]  # the same with constants
+    history: list[Array]  # the solutions of the last two steps
+    scale: Array
+    size: Array
+
+
 class VirtualMachine:
     """CasADi's virtual machine, driven from Python through preset buffers."""
 
@@ -160,7 +172,7 @@ class VirtualMachine:
         self.state, self.last, self.made, self.before = np.split(self.now, cuts)
         self.next, self.x, self.lam = np.split(self.after, cuts[:-1])
         self.t, self.h = np.zeros(1), np.zeros(1)
-        self.u, self.par = np.zeros(p.n_u), np.zeros(p.step.par.numel())
+        self.u, self.par, self.constants = np.zeros(p.n_u), np.zeros(p.step.par.numel()), np.zeros(p.prelude.numel_out(0))
         common = [self.state, self.t, self.h, self.u, self.par]
         x, last, before = (np.split(a, p.cuts) for a in (self.x, self.last, self.before))
         self.work, self.check = np.zeros(2), np.zeros(1)
@@ -169,21 +181,22 @@ class VirtualMachine:
         self._keep: list[object] = []
         for k, stage in enumerate(p.stages):
             scale, size, known = np.zeros(stage.n_scale), np.zeros(1), [*common, *x[:k]]
+            place = Place(x[k], known, [*common, self.constants, *x[:k]], [last[k], before[k]], scale, size)
             weigh = self._bind(stage.weigh, known, [scale])
-            begin, factor, update = self._linear_solver(stage, x[k], known, [last[k], before[k]], scale, size)
             accept = self._bind(stage.accept, [*known, x[k], scale], [size])
-            self.solves.append((begin, factor, update, accept, _view(size), weigh))
-        self.finish = self._bind(p.finish, [*common, *x], [self.next, self.lam, self.work, self.check])
+            begin, renew, update = self._linear_solver(stage, place)
+            self.solves.append((weigh, Parts(begin, renew, update, accept, _view(size), stage.linear)))
+        self.prelude = self._bind(p.prelude, [self.h, self.par], [self.constants])
+        hot = [*common, self.constants, *x]
+        self.finish = self._bind(p.finish, hot, [self.next, self.lam, self.work, self.check])
 
-    def _linear_solver(
-        self, stage: Stage, x: Array, known: list[Array], history: list[Array], scale: Array, size: Array
-    ) -> tuple[Call, Call, Call]:
-        """The parts of an iteration: guess `x` and take the Jacobian there; take it at `x`; change `x` and write the size."""
+    def _linear_solver(self, stage: Stage, at: Place) -> tuple[Call, Call, Call]:
+        """The parts of an iteration: the first change from a guess; one with a new Jacobian; one with the last."""
         constants = np.zeros(stage.constants)
-        begin = self._bind(stage.begin, [*known, *history], [x, constants])
-        factor = self._bind(stage.factor, [*known, x], [constants])
         # x_i is read before its new value, which depends on it, is written: both may share one place
-        return begin, factor, self._bind(stage.update, [x, scale, constants], [x, size])
+        begin = self._bind(stage.begin, [*at.hot, *at.history, at.scale], [at.x, at.size, constants])
+        renew = self._bind(stage.renew, [*at.hot, at.x, at.scale], [at.x, at.size, constants])
+        return begin, renew, self._bind(stage.update, [at.x, at.scale, constants], [at.x, at.size])
 
     def _bind(self, function: ca.Function, inputs: list[Array], outputs: list[Array]) -> Call:
         evaluate, kept = bind(function, inputs, outputs)
@@ -201,20 +214,16 @@ class VirtualMachine:
             now = _view(self.now)[: len(after)]
             t, check, work, finish = _view(self.t), _view(self.check), _view(self.work), self.finish
             works, working = _view(out.work), self.program.working
-            solves = [
-                (begin, task.rule.bind(update, size, factor, accept), weigh)
-                for begin, factor, update, accept, size, weigh in self.solves
-            ]
+            solves = [(weigh, task.rule.bind(parts)) for weigh, parts in self.solves]
             iterations, row, failed, done = 0, 0, -1, steps
             for k in range(first, first + steps):
                 t[0] = t0 + k * h
                 if varying:
                     self.u[:] = inputs[k - first]
                 look = k % WEIGH_EVERY == 0 or k == first
-                for number, (begin, iterate, weigh) in enumerate(solves):
+                for number, (weigh, iterate) in enumerate(solves):
                     if look:
                         weigh()
-                    begin()
                     count = iterate(look)
                     if count < 0:
                         failed = number
@@ -238,7 +247,7 @@ class VirtualMachine:
             if done and (first + done) % save_every:
                 self._write(out, row)
             memory.state[:], memory.last[:], memory.before[:] = self.state, self.last, self.before
-            size = 0.0 if failed < 0 else math.nan if failed == len(solves) else float(self.solves[failed][4][0])
+            size = 0.0 if failed < 0 else math.nan if failed == len(solves) else math.sqrt(self.solves[failed][1].sizes[0])
             return Outcome(done, iterations, failed, size)
 
     def _load(self, memory: Memory, h: float, inputs: Array) -> None:
@@ -246,6 +255,7 @@ class VirtualMachine:
         self.last[:], self.before[:] = memory.last, memory.before
         if inputs.size:
             self.u[:] = inputs[0]
+        self.prelude()
 
     def _write(self, out: Records, row: int) -> None:
         out.state[row] = self.state
@@ -263,24 +273,25 @@ class Pivoted(VirtualMachine):
 
     name = "pivoted"
 
-    def _linear_solver(
-        self, stage: Stage, x: Array, known: list[Array], history: list[Array], scale: Array, size: Array
-    ) -> tuple[Call, Call, Call]:
+    def _linear_solver(self, stage: Stage, at: Place) -> tuple[Call, Call, Call]:
         self.matrices = getattr(self, "matrices", [])
         self.matrices.append(None)
-        index = len(self.matrices) - 1
+        index, x = len(self.matrices) - 1, at.x
+        guess = self._bind(stage.guess, [*at.hot, *at.history], [x])
 
         def update() -> None:
-            residual, J = stage.residual(x, *known)
+            residual, J = stage.residual(x, *at.known)
             self.matrices[index] = J
             rows = np.array(residual).ravel()
             change = solve_pivoted(J, rows)
             x[:] -= change
             with np.errstate(over="ignore", invalid="ignore"):
-                if stage.seen is None:
-                    size[0] = np.linalg.norm(rows / (scale + TINY)) + 0.0 * change.sum()
-                else:
-                    own = np.abs(x[stage.seen]) + scale + TINY
-                    size[0] = np.linalg.norm(change[stage.seen] / own) + 0.0 * change.sum()
+                own = np.abs(x[stage.seen]) + at.scale + TINY if stage.seen is not None else None
+                sizes = rows * at.scale if own is None else change[stage.seen] / own
+                at.size[0] = sizes @ sizes + 0.0 * change.sum()
 
-        return self._bind(stage.guess, [*known, *history], [x]), lambda: None, update
+        def begin() -> None:
+            guess()
+            update()
+
+        return begin, update, update

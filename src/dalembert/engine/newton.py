@@ -33,6 +33,9 @@ class Rule:
     that runs as usual, from a good guess with updates that shrink to round-off, needs no such look; it is taken where
     anything is out of the ordinary (a first update larger than 1, a later one larger than `refresh`, one that grew,
     stagnation), and wherever the caller asks for it.
+
+    Linear equations need one update. Whether rounding leaves more to do is tried wherever the caller asks for a look: while a
+    second update is below `exact`, one is all that is made.
     """
 
     tolerance: float = 4 * EPS
@@ -46,33 +49,36 @@ class Rule:
         """The largest residual that is accepted, relative to the size of its terms."""
         return max(SMALL, 4 * self.tolerance)
 
-    def bind(
-        self,
-        update: Callable[[], object],
-        sizes: memoryview[float] | list[float],
-        factor: Callable[[], object],
-        accept: Callable[[], object],
-    ) -> Callable[[bool], int]:
+    @property
+    def exact(self) -> float:
+        """The largest second update of linear equations that counts as none."""
+        return max(16 * EPS, self.tolerance)
+
+    def bind(self, parts: Parts) -> Callable[[bool], int]:
         """The iteration as a function that returns the number of iterations, negative for failure.
 
-        `update` changes the iterate and writes the size to `sizes[0]`; `factor` takes the Jacobian at the iterate; `accept`
-        writes the size of the residual relative to its terms to `sizes[0]`. The argument of the iteration says whether to
-        look at that in any case. The compiled loop repeats this rule word by word.
+        Its argument says whether to look at the residual in any case. The compiled loop repeats this rule word by word.
         """
-        tolerance, refresh, stagnation, floor, limit = self.tolerance, self.refresh, self.stagnation, self.floor, self.limit
-        last = self.max_iterations
+        begin, renew, update, accept, sizes = parts.begin, parts.renew, parts.update, parts.accept, parts.sizes
+        tolerance, refresh, stagnation, floor = (x * x for x in (self.tolerance, self.refresh, self.stagnation, self.floor))
+        exact, limit, last, linear, single = self.exact**2, self.limit**2, self.max_iterations, parts.linear, False
 
         def iterate(look: bool) -> int:
-            update()
+            nonlocal single
+            begin()
             size, k = sizes[0], 1
+            if single and not look:
+                return k
+            single = False
             if not size <= tolerance:
-                if not size <= refresh:
+                change = update
+                if not size <= refresh and not linear:
                     look = look or not size <= 1.0
-                    factor()
+                    change = renew
                 for k in range(2, last + 1):
                     previous = size
-                    update()
-                    size = sizes[0]
+                    change()
+                    size, change = sizes[0], update
                     if size * size <= tolerance * previous or size <= tolerance:
                         break
                     if not size < 1e300:  # also catches nan
@@ -80,17 +86,35 @@ class Rule:
                     if size > stagnation * previous and size <= floor:
                         look = True
                         break
-                    if size > refresh * previous:
+                    if size > refresh * previous and not linear:
                         look = look or size > previous or size > refresh
-                        factor()
+                        change = renew
                 else:
                     return -k
+                single = linear and k == 2 and size <= exact
             if look:
                 accept()
                 return k if sizes[0] <= limit else -k
             return k
 
         return iterate
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The parts of an iteration, each of which works on arrays of its own.
+
+    `begin` sets the first iterate and changes it once, with a Jacobian taken there; `renew` changes the iterate with one taken
+    anew, `update` with the last one. All write the square of the size of the change to `sizes[0]`, `accept` that of
+    the residual relative to its terms.
+    """
+
+    begin: Callable[[], object]
+    renew: Callable[[], object]
+    update: Callable[[], object]
+    accept: Callable[[], object]
+    sizes: memoryview[float] | list[float]
+    linear: bool = False
 
 
 Array = NDArray[np.float64]

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.engine.newton import TINY
-from dalembert.systems.instructions import operation, walk
+from dalembert.systems.instructions import called, operation, walk
 
 SX = ca.SX
 
@@ -61,7 +61,12 @@ def sizes(function: ca.Function, values: Sequence[SX], given: Sequence[SX | None
             z.sizes = _terms(op, z, operands[0], operands[-1]), _rounding(op, z, operands, slopes)
         return z
 
-    out = walk(f, source, lambda c: _Sized(SX(c)), apply)[0]
+    def call(g: ca.Function, operands: list[_Sized]) -> list[_Sized]:
+        """What is not written out is taken as exact but for its own size."""
+        out = [_Sized(v) for v in called(g, [v.value for v in operands])]
+        return [_Sized(z.value, (z.magnitude, z.magnitude)) if any(v.varies for v in operands) else z for z in out]
+
+    out = walk(f, source, lambda c: _Sized(SX(c)), apply, call)[0]
     pattern = f.sparsity_out(0)
     if not out:
         return SX(pattern), SX(pattern)

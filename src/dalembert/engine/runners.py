@@ -8,9 +8,10 @@ from typing import Protocol
 import numpy as np
 
 from dalembert.engine import compiler
+from dalembert.engine.emission import source
 from dalembert.engine.inputs import Inputs
 from dalembert.engine.machine import NONE, Memory, Outcome, Pivoted, Records, Task, VirtualMachine
-from dalembert.engine.native import Native, source
+from dalembert.engine.native import Native
 from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.engine.run import Array, Layout, Pivots
 from dalembert.errors import CompilerError, ModelError
@@ -140,12 +141,12 @@ class Engine:
         saved = steps * (8e-6 + 4e-9 * operations)
         if saved < 0.02:
             return self.machine()
-        price = 0.1 + (7e-5 if operations < 10_000 else 3e-5) * operations
-        if saved > price or compiler.is_cached(self._code()):
-            try:
+        price = 0.1 + 1e-4 * operations
+        try:
+            if saved > price or compiler.is_cached(self._code()):
                 return self.native()
-            except CompilerError:  # a compiler that does not work is as good as none
-                return self.machine()
+        except CompilerError:  # a compiler that does not work is as good as none
+            return self.machine()
         return self.machine()
 
     def _code(self) -> str:

@@ -12,6 +12,7 @@ from casadi import SX
 from numpy.typing import NDArray
 
 from dalembert.methods.tableaus import lagrange
+from dalembert.systems.instructions import as_written
 
 Array = NDArray[np.float64]
 
@@ -184,9 +185,5 @@ def two_sum(a: SX, b: SX) -> tuple[SX, SX]:
     The remainder `b - (s - a)` is zero to an algebra system: it must not be simplified.
     """
     s = a + b
-    simplify = ca.GlobalOptions.getSimplificationOnTheFly()
-    ca.GlobalOptions.setSimplificationOnTheFly(False)
-    try:
+    with as_written():
         return s, b - (s - a)
-    finally:
-        ca.GlobalOptions.setSimplificationOnTheFly(simplify)

@@ -1,0 +1,203 @@
+"""C from a program: one translation unit with the whole step written out in the time loop.
+
+What depends on `h` and parameters alone is computed once per run, what depends on the state once per step, and what the
+iterations of a solve share once per solve. Rare functions (the sizes of unknowns, the look at a residual) stay out of the loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from string import Template
+
+import numpy as np
+
+from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable
+from dalembert.engine.program import WEIGH_EVERY, Program, Stage
+from dalembert.engine.tables import called
+from dalembert.engine.writing import Writer
+from dalembert.errors import CompilerError
+
+LONG = 6000  # statements of a step beyond which it is written in parts
+HEAD = """#include <math.h>
+#define DA_EXPORT __attribute__((visibility("default")))
+#define DA_RARE static __attribute__((noinline))
+static inline double da_sign(double x) { return x < 0 ? -1.0 : x > 0 ? 1.0 : x; }
+"""
+ROWS = "const double *par, const double *u, const double *scale, double t, double h"
+HOT = f"double *restrict w, const double *last, const double *before, {ROWS}", "w, last, before, par, u, scale, t, h"
+COLD = (
+    f"double *restrict w, const double *state, const double *known, const double *x, {ROWS}",
+    "w, state, known, x, par, u, scale, t, h",
+)
+
+
+@cache
+def _template(name: str) -> Template:
+    """A part of the loop in C; read once, since a process may give up the right to read it."""
+    return Template(files("dalembert.engine").joinpath(name).read_text())
+
+
+def source(program: Program) -> str:
+    """The C source of a program: the functions that it calls, the rare ones, the loop."""
+    try:
+        return _Loop(program).text()
+    except Unwritable as error:
+        raise CompilerError(f"{error}; compile='auto' does without") from error
+
+
+@dataclass
+class _Solve:
+    """The values of one solve."""
+
+    stage: Stage
+    guess: list[int]
+    renew: list[list[int]]  # x, size, constants
+    update: list[list[int]]  # x, size
+
+    @property
+    def roots(self) -> list[int]:
+        return [*self.guess, *(v for rows in (*self.renew, *self.update) for v in rows)]
+
+
+class _Loop:
+    """The text of a program's time loop."""
+
+    def __init__(self, program: Program) -> None:
+        self.program, self.graph, self.done = program, Graph(), set[int]()
+        g, step = self.graph, program.step
+        h, par = [g.symbol("h", RUN)], _symbols(g, "par[{}]", step.par.numel(), RUN)
+        state, u = _symbols(g, "s{}", program.n_state, STEP), _symbols(g, "u[{}]", program.n_u, STEP)
+        hot = [state, [g.symbol("t", STEP)], h, u, par, g.load(program.prelude, [h, par])[0]]
+        self.offsets = np.cumsum([0, *(stage.n for stage in program.stages)]).tolist()
+        self.scales = np.cumsum([0, *(stage.n_scale for stage in program.stages)]).tolist()
+        self.solves: list[_Solve] = []
+        for k, stage in enumerate(program.stages):
+            self.solves.append(self._solve(k, stage, hot))
+            hot = [*hot, [g.symbol(f"found{k}_{i}", STEP, f"x{k}_{i}") for i in range(stage.n)]]
+        self.next, self.lam, self.work, self.check = g.load(program.finish, hot)
+        self.roots = [v for s in self.solves for v in s.roots] + [*self.next, *self.lam, *self.work, *self.check]
+        self.writer = Writer(g, len(g.reached(self.roots, set(), ITERATE)) > LONG, *HOT, "part")
+
+    def _solve(self, k: int, stage: Stage, hot: list[list[int]]) -> _Solve:
+        g, offset = self.graph, self.offsets[k]
+        x = _symbols(g, f"x{k}_{{}}", stage.n, ITERATE)
+        scale = [g.symbol(f"scale[{self.scales[k] + i}]", STEP) for i in range(stage.n_scale)]
+        last, before = ([g.symbol(f"{name}[{offset + i}]", STEP) for i in range(stage.n)] for name in ("last", "before"))
+        guess = [] if stage.linear else g.load(stage.guess, [*hot, last, before])[0]
+        renew = g.load(stage.begin, [*hot, last, before, scale]) if stage.linear else g.load(stage.renew, [*hot, x, scale])
+        kept = [c if g.level[c] < ITERATE else g.symbol(f"c{k}_{j}", ITERATE) for j, c in enumerate(renew[2])]
+        return _Solve(stage, guess, renew, g.load(stage.update, [x, scale, kept]))
+
+    def text(self) -> str:
+        """The whole translation unit."""
+        p, w = self.program, self.writer
+        state, lam = [f"s{i}" for i in range(p.n_state)], [f"lam{j}" for j in range(p.n_lam)]
+        names = {name: w.variable(name) for name in (*state, *lam)}
+        write = [f"out_state[row * {p.n_state} + {j}] = {names[s]};" for j, s in enumerate(state)]
+        write += [f"out_lam[row * {p.n_lam} + {j}] = {names[s]};" for j, s in enumerate(lam)]
+        shift = [
+            f"last[{o + i}] = {w.variable(f'x{k}_{i}')};" for k, o in enumerate(self.offsets[:-1]) for i in range(p.stages[k].n)
+        ]
+        after = [f"{names[name]} = {w.use(v)};" for name, v in zip(lam, self.lam, strict=True)]
+        fields = {
+            "run": self._block(self.roots, RUN, "\n    "),
+            "memory": "\n    ".join([w.declare([*state, *lam]), *(f"int single{k} = 0;" for k in range(len(self.solves)))]),
+            "load": " ".join([*(f"{names[s]} = state[{i}];" for i, s in enumerate(state)), *(f"{names[s]} = 0;" for s in lam)]),
+            "solves": "".join(self._solve_text(k) for k in range(len(self.solves))),
+            "finish": self._block([*self.next, *self.lam, *self.work, *self.check], STEP, "\n        "),
+            "check": w.use(self.check[0]),
+            "shift": " ".join(shift),
+            "work": " ".join(f"out_work[2 * row + {j}] += {w.use(v)};" for j, v in enumerate(self.work)) if p.working else "",
+            "next": self._assign(state, self.next) + " ".join(after),
+            "write": " ".join(write),
+            "store": self._store(),
+        }
+        rare = [self._rare(k) for k in range(len(self.solves))]
+        parts, room = w.functions(), max((room for _, room in rare), default=0)
+        loop = _template("loop.c").substitute(
+            fields, inputs=p.n_u, weigh=WEIGH_EVERY - 1, count=len(self.solves), unknowns=p.n_unknowns,
+            scales=self.scales[-1] + 1, length=w.work + room,
+        )  # fmt: skip
+        places = f"#define DA_RARE_WORK {w.work}"
+        return "\n".join([HEAD, places, called(self.graph.called), *(text for text, _ in rare), parts, loop])
+
+    def _store(self) -> str:
+        return " ".join(f"state[{i}] = {self.writer.variable(f's{i}')};" for i in range(self.program.n_state))
+
+    def _block(self, roots: list[int], level: int, indent: str) -> str:
+        """What is not yet computed of the values that are needed, up to a level."""
+        values = self.graph.reached(roots, self.done, level)
+        self.done.update(values)
+        return self.writer.block(values, indent)
+
+    def _assign(self, names: list[str], values: list[int]) -> str:
+        """Assign all at once: a value may be one of the names."""
+        w, g = self.writer, self.graph
+        rows = [(w.variable(name), name, w.use(v), g.named(v)) for name, v in zip(names, values, strict=True)]
+        before = [f"const double n_{name} = {text};" for _, name, text, named in rows if named]
+        after = [f"{target} = {'n_' + name if named else text};" for target, name, text, named in rows]
+        return "{ " + " ".join([*before, *after]) + " }"
+
+    def _solve_text(self, k: int) -> str:
+        w, s, indent = self.writer, self.solves[k], "\n                "
+        names = [f"x{k}_{i}" for i in range(s.stage.n)]
+        step = self._block(s.roots, STEP, "\n        ")
+        kept = [(f"c{k}_{j}", c) for j, c in enumerate(s.renew[2]) if self.graph.level[c] == ITERATE]
+        outside = set(self.done)
+        change = self._block(s.renew[0], ITERATE, indent)
+        renew = [self._block([*s.renew[1], *s.renew[2]], ITERATE, indent)]
+        renew += [f"{w.variable(name)} = {w.use(c)};" for name, c in kept]
+        renew += [f"size = {w.use(s.renew[1][0])};", self._assign(names, s.renew[0])]
+        self.done = set(outside)
+        update = [self._block([v for rows in s.update for v in rows], ITERATE, indent)]
+        update += [f"size = {w.use(s.update[1][0])};", self._assign(names, s.update[0])]
+        self.done = outside
+        return _template("solve.c").substitute(
+            k=k,
+            store=self._store(),
+            known=self._known(k),
+            offset=self.scales[k],
+            step=step,
+            unknowns=w.declare(names),
+            constants=w.declare([name for name, _ in kept]),
+            guess=" ".join(f"{w.variable(name)} = {w.use(v)};" for name, v in zip(names, s.guess, strict=False)),
+            change=change,
+            leave=f"if (single{k} && !look) {{ {self._assign(names, s.renew[0])} goto done{k}; }}" if s.stage.linear else "",
+            renew=indent.join(renew),
+            update=indent.join(update),
+            linear=int(s.stage.linear),
+            found=" ".join(f"{w.variable(name)}," for name in names),
+        )
+
+    def _known(self, k: int) -> str:
+        """All unknowns found before a solve, in a row."""
+        names = [self.writer.variable(f"x{j}_{i}") for j in range(k) for i in range(self.solves[j].stage.n)]
+        return f"(const double[]){{{', '.join([*names, '0'])}}}"
+
+    def _rare(self, k: int) -> tuple[str, int]:
+        """The functions of a solve that are called now and then, and what room they need to work in."""
+        p, stage, g = self.program, self.program.stages[k], Graph(self.graph.called)
+        common = [_symbols(g, "state[{}]", p.n_state, RUN), [g.symbol("t", RUN)], [g.symbol("h", RUN)],
+                  _symbols(g, "u[{}]", p.n_u, RUN), _symbols(g, "par[{}]", p.step.par.numel(), RUN)]  # fmt: skip
+        common += [[g.symbol(f"known[{self.offsets[j] + i}]", RUN) for i in range(p.stages[j].n)] for j in range(k)]
+        own = [_symbols(g, "x[{}]", stage.n, RUN), _symbols(g, "scale[{}]", stage.n_scale, RUN)]
+        sizes, weights = g.load(stage.accept, [*common, *own])[0], g.load(stage.weigh, common)[0]
+        out, room = [], 0
+        for name, values in (("weigh", weights), ("accept", sizes)):
+            order = g.reached(values, set(), RUN)
+            w = Writer(g, len(order) > LONG, *COLD, f"{name}{k}_")
+            body = [w.block(order, "\n    ")]
+            if name == "weigh":
+                head, end = f"void {name}{k}({COLD[0]}, double *out)", [f"out[{i}] = {w.use(v)};" for i, v in enumerate(values)]
+            else:
+                head, end = f"double {name}{k}({COLD[0]})", [f"return {w.use(values[0])};"]
+            text = "\n    ".join([*body, *end])
+            out += [w.functions(), f"DA_RARE {head}\n{{\n    {text}\n}}\n"]
+            room = max(room, w.work)
+        return "\n".join(out), room
+
+
+def _symbols(g: Graph, pattern: str, count: int, level: int) -> list[int]:
+    return [g.symbol(pattern.format(i), level) for i in range(count)]

@@ -1,0 +1,144 @@
+"""What of a step depends on the step size and parameters alone: taken together, and computed once per run.
+
+Such fixed factors of products are multiplied with each other first, quotients by them become products with their reciprocals,
+and what several terms of a sum are multiplied by is taken out of it. Each is a symbol in the step, with a value in `h` and the
+parameters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+
+from dalembert.systems.instructions import called, operation, walk
+
+SX = ca.SX
+ONE = SX(1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Value:
+    """A value and the fixed factor that it is still to be multiplied by; of a fixed value that is all."""
+
+    factor: SX
+    rest: SX | None = None
+
+    @property
+    def fixed(self) -> bool:
+        return self.rest is None
+
+
+class Factors:
+    """Symbols of fixed factors with their values, and expressions with these in place."""
+
+    def __init__(self) -> None:
+        self.symbols: list[SX] = []
+        self.values: list[SX] = []
+        self._known: dict[str, SX] = {}
+        self._keys: dict[int, tuple[SX, str]] = {}
+        self._whole: dict[int, tuple[_Value, SX]] = {}
+
+    def prelude(self, h: SX, par: SX) -> ca.Function:
+        """The values of all symbols."""
+        return ca.Function("prelude", [h, par], [SX(ca.veccat(*self.values)) if self.values else SX(0, 1)])
+
+    @property
+    def all(self) -> SX:
+        """All symbols in a row."""
+        return ca.veccat(*self.symbols) if self.symbols else SX(0, 1)
+
+    def collected(self, function: ca.Function, inputs: Sequence[SX], fixed: Sequence[int]) -> list[SX]:
+        """The outputs of a function at its inputs, some of which are fixed; to be kept as written."""
+        values = {s.element_hash(): v for s, v in zip(self.symbols, self.values, strict=True)}
+
+        def source(argument: int, entry: int) -> _Value:
+            x = inputs[argument].nz[entry]
+            if x.element_hash() in values:
+                return _Value(values[x.element_hash()])
+            return _Value(x) if argument in fixed else _Value(ONE, x)
+
+        def call(f: ca.Function, operands: list[_Value]) -> list[_Value]:
+            return [_Value(ONE, v) for v in called(f, [self.whole(v) for v in operands])]
+
+        out = walk(function, source, lambda c: _Value(SX(c)), self._apply, call)
+        return [ca.vertcat(*(self.whole(v) for v in rows)) if rows else SX(0, 1) for rows in out]
+
+    def whole(self, v: _Value) -> SX:
+        """A value with its factor."""
+        if v.rest is None:
+            return self._symbol(v.factor)
+        if v.factor.is_one():
+            return v.rest
+        if id(v) not in self._whole:
+            self._whole[id(v)] = v, -v.rest if v.factor.is_minus_one() else _product(self._symbol(v.factor), v.rest)
+        return self._whole[id(v)][1]
+
+    def _key(self, value: SX) -> str:
+        """Two values with one key are one expression."""
+        kept = self._keys.get(number := value.element_hash())
+        if kept is None:
+            kept = self._keys[number] = value, str(value)
+        return kept[1]
+
+    def _symbol(self, value: SX) -> SX:
+        """What stands for a fixed value; a number or a symbol stands for itself."""
+        if value.is_leaf():
+            return value
+        key = self._key(value)
+        if key not in self._known:
+            self._known[key] = SX.sym("constant")
+            self.symbols.append(self._known[key])
+            self.values.append(value)
+        return self._known[key]
+
+    def _apply(self, op: int, operands: list[_Value]) -> _Value:
+        a, b = operands[0], operands[-1]
+        if all(v.fixed for v in operands):
+            return _Value(_fixed(op, [v.factor for v in operands]))
+        if op == ca.OP_NEG:
+            return _Value(_times(a.factor, SX(-1.0)), a.rest)
+        if op == ca.OP_TWICE:
+            return _Value(_times(a.factor, SX(2.0)), a.rest)
+        if op == ca.OP_MUL:
+            rest = b.rest if a.rest is None else a.rest if b.rest is None else _product(a.rest, b.rest)
+            return _Value(_times(a.factor, b.factor), rest)
+        if op == ca.OP_SQ and a.rest is not None and not a.factor.is_one():
+            return _Value(_times(a.factor, a.factor), _product(a.rest, a.rest))
+        if op == ca.OP_DIV and b.fixed:
+            return _Value(_times(a.factor, _fixed(ca.OP_INV, [b.factor])), a.rest)
+        if op in (ca.OP_ADD, ca.OP_SUB) and a.rest is not None and b.rest is not None:
+            common = self._sum(op == ca.OP_SUB, a, b)
+            if common is not None:
+                return common
+        return _Value(ONE, operation(op, [self.whole(v) for v in operands]))
+
+    def _sum(self, minus: bool, a: _Value, b: _Value) -> _Value | None:
+        """A sum or difference of two products with one factor, up to the sign."""
+        assert a.rest is not None
+        assert b.rest is not None
+        for sign in (1.0, -1.0):
+            other = b.factor if sign > 0 else _times(b.factor, SX(-1.0))
+            if self._key(a.factor) == self._key(other):
+                return _Value(a.factor, SX.binary(ca.OP_SUB if minus == (sign > 0) else ca.OP_ADD, a.rest, b.rest))
+        return None
+
+
+def _fixed(op: int, values: list[SX]) -> SX:
+    """An operation on fixed values; numbers are numbers at once."""
+    if op == ca.OP_MUL:
+        return _times(*values)
+    out = operation(op, values)
+    return SX(ca.evalf(out)) if all(v.is_constant() for v in values) else out
+
+
+def _times(a: SX, b: SX) -> SX:
+    """A product of fixed values: numbers first, and no factor of one."""
+    if a.is_one() or b.is_one():
+        return b if a.is_one() else a
+    return SX(float(a) * float(b)) if a.is_constant() and b.is_constant() else _product(a, b)
+
+
+def _product(a: SX, b: SX) -> SX:
+    return SX.binary(ca.OP_MUL, a, b)

@@ -1,0 +1,78 @@
+"""Statements in C for the values of a graph: in place, or in functions of a size that a compiler takes at its ease.
+
+The time of an optimising compiler grows faster than the length of a function. So where there is much to write, it goes into
+parts of at most `PART` statements, which hand values to each other through an array `w`.
+"""
+
+from __future__ import annotations
+
+from dalembert.engine.graph import Graph
+
+PART = 1000  # statements of a function, at most
+
+
+class Writer:
+    """Writes values of a graph; a `split` one in parts, functions with the given parameters."""
+
+    def __init__(self, graph: Graph, split: bool, parameters: str, arguments: str, prefix: str) -> None:
+        self.graph, self.split = graph, split
+        self._parameters, self._arguments, self._prefix = parameters, arguments, prefix
+        self._parts: list[list[int]] = []
+        self._slots: dict[int | str, int] = {}
+
+    def _slot(self, key: int | str) -> str:
+        return f"w[{self._slots.setdefault(key, len(self._slots))}]"
+
+    def variable(self, name: str) -> str:
+        """What stands for a variable of the loop."""
+        return self._slot(name) if self.split else name
+
+    def declare(self, names: list[str]) -> str:
+        return "" if self.split or not names else f"double {', '.join(names)};"
+
+    def use(self, value: int) -> str:
+        """What stands for a value in the loop."""
+        if not self.graph.named(value):
+            return self._slot(value) if self.split else f"t{value}"
+        return self._named(value)
+
+    def _named(self, value: int) -> str:
+        text = self.graph.text(value)
+        return self._slot(text) if self.split and text.isidentifier() and text not in ("t", "h", "NAN", "INFINITY") else text
+
+    def block(self, values: list[int], indent: str) -> str:
+        """Statements that compute values, or calls of parts that do."""
+        if not self.split:
+            return indent.join(self._statement(v, set(values)) for v in values)
+        calls = []
+        for start in range(0, len(values), PART):
+            calls.append(f"{self._prefix}{len(self._parts)}({self._arguments});")
+            self._parts.append(values[start : start + PART])
+        return indent.join(calls)
+
+    def _statement(self, value: int, own: set[int]) -> str:
+        texts = []
+        for i in self.graph.needs[value]:
+            if self.graph.named(i):
+                texts.append(self._named(i))
+            else:
+                texts.append(self._slot(i) if self.split and i not in own else f"t{i}")
+        return f"const double t{value} = {self.graph.pattern(value).format(*texts)};"
+
+    def functions(self) -> str:
+        """All parts."""
+        bodies = []
+        for values in self._parts:
+            own = set(values)
+            bodies.append((values, [self._statement(v, own) for v in values]))
+        out = []
+        for k, (values, lines) in enumerate(bodies):
+            kept = [f"w[{self._slots[v]}] = t{v};" for v in values if v in self._slots]
+            body = "\n    ".join([*lines, *kept])
+            out.append(f"static __attribute__((noinline)) void {self._prefix}{k}({self._parameters})\n{{\n    {body}\n}}\n")
+        return "\n".join(out)
+
+    @property
+    def work(self) -> int:
+        """Numbers that the array `w` has room for."""
+        return len(self._slots)

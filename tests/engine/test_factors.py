@@ -1,0 +1,56 @@
+"""Factors that depend on the step size and parameters alone."""
+
+import casadi as ca
+import numpy as np
+
+from dalembert.engine.factors import Factors
+from dalembert.systems.instructions import as_written
+
+SX = ca.SX
+h, m, x, y = SX.sym("h"), SX.sym("m"), SX.sym("x"), SX.sym("y")
+
+
+def collected(*expressions):
+    """Expressions with their factors taken out, as a function of (h, m, x, y), and the factors."""
+    factors, inputs = Factors(), [h, m, x, y]
+    with as_written():
+        new = factors.collected(ca.Function("f", inputs, list(expressions)), inputs, (0, 1))
+    inner = ca.Function("g", [*inputs, factors.all], new)
+    return lambda *at: [float(v) for v in inner.call([*at, factors.prelude(h, m)(*at[:2])])], inner, factors
+
+
+def operations(function):
+    return [function.instruction_id(k) for k in range(function.n_instructions())]
+
+
+def test_values_are_the_same_to_round_off():
+    expressions = [
+        h / m * (2 * x - 2 * y), -(h * x) + h * y, x / (m + h), 0.5 * (h * (3 * x)) / m, h * m, ca.sin(h * x / m) * y / h,
+        (h * x) ** 2 + m, x - (-y), h * x + m * y, ca.sqrt(h * x * x / m),
+    ]  # fmt: skip
+    call = collected(*expressions)[0]
+    exact = ca.Function("exact", [h, m, x, y], expressions)
+    for at in np.random.default_rng(2).uniform(0.1, 3, size=(20, 4)):
+        np.testing.assert_allclose(call(*at), [float(v) for v in exact.call(list(at))], rtol=4e-16 * 8, atol=1e-15)
+
+
+def test_quotients_by_what_is_fixed_become_products():
+    inner = collected(x / m, y / (h * m), (x + y) / h)[1]
+    assert ca.OP_DIV not in operations(inner)
+    assert ca.OP_INV not in operations(inner)
+
+
+def test_fixed_factors_of_a_product_are_one():
+    _, inner, factors = collected(h * (0.5 * (x * m)) * 3.0)
+    assert operations(inner).count(ca.OP_MUL) == 1
+    assert len(factors.symbols) == 1
+
+
+def test_a_factor_of_both_terms_is_taken_out_of_the_sum():
+    inner = collected(2 * x * h - 2 * y * h)[1]
+    assert operations(inner).count(ca.OP_MUL) == 1
+    assert operations(inner).count(ca.OP_SUB) == 1
+
+
+def test_equal_factors_are_one_symbol():
+    assert len(collected(x / (h * m), y / (h * m))[2].symbols) == 1
