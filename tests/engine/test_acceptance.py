@@ -133,7 +133,7 @@ def test_one_unknown(name, compile):
 
 def test_a_row_of_zeros_is_accepted():
     program = Program(scalar_step(lambda x, s: x * s))
-    accept = program.stages[0].accept
+    accept = program.stages[0].look.accept
     assert float(accept(0.0, 0.0, 0.1, [], [], 0.0, 0.0)) == 0.0
     assert float(accept(1.0, 0.0, 0.1, [], [], 1.0, 0.0)) == pytest.approx(1.0, rel=1e-5)
     assert not float(accept(1.0, 0.0, 0.1, [], [], np.nan, 0.0)) <= 1.0
@@ -163,7 +163,9 @@ def test_random_large_steps_satisfy_their_equations():
             x = np.split(out.unknowns[0], program.cuts)
             for k, stage in enumerate(program.stages):
                 common = [state, 0.0, h, np.zeros(program.n_u), par, *x[:k], x[k]]
-                none = np.zeros(stage.n_scale) if stage.seen else np.full(stage.n_scale, 1e300)  # rows are multiplied
-                assert float(stage.accept(*common, none)) < 1e-16
+                none = (
+                    np.zeros(stage.look.n_scale) if stage.look.seen else np.full(stage.look.n_scale, 1e300)
+                )  # rows are multiplied
+                assert float(stage.look.accept(*common, none)) < 1e-16
             assert np.abs(system.numeric("holonomic", par, q=at.state[program.fields["q"]])[0]).max() < 1e-6
     assert accepted > 200

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SX = ca.SX
 LONG = 1 << 30  # farther than any entry
+Order = list[tuple[int, int]]  # the pivots of an elimination: rows and columns
 
 
 class _Pattern:

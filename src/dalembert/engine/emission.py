@@ -71,7 +71,7 @@ class _Loop:
         state, u = _symbols(g, "s{}", program.n_state, STEP), _symbols(g, "u[{}]", program.n_u, STEP)
         hot = [state, [g.symbol("t", STEP)], h, u, par, g.load(program.prelude, [h, par])[0]]
         self.offsets = np.cumsum([0, *(stage.n for stage in program.stages)]).tolist()
-        self.scales = np.cumsum([0, *(stage.n_scale for stage in program.stages)]).tolist()
+        self.scales = np.cumsum([0, *(stage.look.n_scale for stage in program.stages)]).tolist()
         self.solves: list[_Solve] = []
         for k, stage in enumerate(program.stages):
             self.solves.append(self._solve(k, stage, hot))
@@ -83,7 +83,7 @@ class _Loop:
     def _solve(self, k: int, stage: Stage, hot: list[list[int]]) -> _Solve:
         g, offset = self.graph, self.offsets[k]
         x = _symbols(g, f"x{k}_{{}}", stage.n, ITERATE)
-        scale = [g.symbol(f"scale[{self.scales[k] + i}]", STEP) for i in range(stage.n_scale)]
+        scale = [g.symbol(f"scale[{self.scales[k] + i}]", STEP) for i in range(stage.look.n_scale)]
         last, before = ([g.symbol(f"{name}[{offset + i}]", STEP) for i in range(stage.n)] for name in ("last", "before"))
         guess = [] if stage.linear else g.load(stage.guess, [*hot, last, before])[0]
         renew = g.load(stage.begin, [*hot, last, before, scale]) if stage.linear else g.load(stage.renew, [*hot, x, scale])
@@ -182,8 +182,8 @@ class _Loop:
         common = [_symbols(g, "state[{}]", p.n_state, RUN), [g.symbol("t", RUN)], [g.symbol("h", RUN)],
                   _symbols(g, "u[{}]", p.n_u, RUN), _symbols(g, "par[{}]", p.step.par.numel(), RUN)]  # fmt: skip
         common += [[g.symbol(f"known[{self.offsets[j] + i}]", RUN) for i in range(p.stages[j].n)] for j in range(k)]
-        own = [_symbols(g, "x[{}]", stage.n, RUN), _symbols(g, "scale[{}]", stage.n_scale, RUN)]
-        sizes, weights = g.load(stage.accept, [*common, *own])[0], g.load(stage.weigh, common)[0]
+        own = [_symbols(g, "x[{}]", stage.n, RUN), _symbols(g, "scale[{}]", stage.look.n_scale, RUN)]
+        sizes, weights = g.load(stage.look.accept, [*common, *own])[0], g.load(stage.look.weigh, common)[0]
         out, room = [], 0
         for name, values in (("weigh", weights), ("accept", sizes)):
             order = g.reached(values, set(), RUN)

@@ -180,10 +180,10 @@ class VirtualMachine:
         self.solves = []
         self._keep: list[object] = []
         for k, stage in enumerate(p.stages):
-            scale, size, known = np.zeros(stage.n_scale), np.zeros(1), [*common, *x[:k]]
+            scale, size, known = np.zeros(stage.look.n_scale), np.zeros(1), [*common, *x[:k]]
             place = Place(x[k], known, [*common, self.constants, *x[:k]], [last[k], before[k]], scale, size)
-            weigh = self._bind(stage.weigh, known, [scale])
-            accept = self._bind(stage.accept, [*known, x[k], scale], [size])
+            weigh = self._bind(stage.look.weigh, known, [scale])
+            accept = self._bind(stage.look.accept, [*known, x[k], scale], [size])
             begin, renew, update = self._linear_solver(stage, place)
             self.solves.append((weigh, Parts(begin, renew, update, accept, _view(size), stage.linear)))
         self.prelude = self._bind(p.prelude, [self.h, self.par], [self.constants])
@@ -286,8 +286,8 @@ class Pivoted(VirtualMachine):
             change = solve_pivoted(J, rows)
             x[:] -= change
             with np.errstate(over="ignore", invalid="ignore"):
-                own = np.abs(x[stage.seen]) + at.scale + TINY if stage.seen is not None else None
-                sizes = rows * at.scale if own is None else change[stage.seen] / own
+                own = np.abs(x[stage.look.seen]) + at.scale + TINY if stage.look.seen is not None else None
+                sizes = rows * at.scale if own is None else change[stage.look.seen] / own
                 at.size[0] = sizes @ sizes + 0.0 * change.sum()
 
         def begin() -> None:

@@ -10,8 +10,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from dalembert.engine.elimination import Order
 from dalembert.engine.machine import Memory, Records
-from dalembert.engine.program import Order
 
 Array = NDArray[np.float64]
 Stat = float | int | str | bool  # an entry of the statistics of a run

@@ -21,6 +21,7 @@ from casadi import SX
 
 from dalembert.methods.scheme import Array, Scheme
 from dalembert.methods.step import Block, Step, combined, split_solves
+from dalembert.methods.sweeping import sweep
 from dalembert.systems.form import Form
 
 Node = tuple[str, int]  # a block and the place it is at: a stage, a node, or the end
@@ -287,7 +288,7 @@ def step(form: Form, scheme: Scheme, h: SX) -> Step:
         lam=combined(scheme.report[0], s.lam, form.lam.numel()) if scheme.report else SX(0, 1),
         node=scheme.report[1] if scheme.report else 1.0,
         work={"supplied": supplied, "dissipated": dissipated},
-        input_nodes=s.input_nodes, start=begin, known=ca.vertcat(s.pushed, s.hinted),
+        input_nodes=s.input_nodes, start=begin, known=ca.vertcat(s.pushed, s.hinted), sweep=sweep(form, scheme, s.unknowns),
     )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import numpy as np
 from casadi import SX
 from numpy.typing import NDArray
 
+from dalembert.methods.sweeping import Sweep
 from dalembert.methods.tableaus import lagrange
 from dalembert.systems.instructions import as_written
 
@@ -67,6 +68,7 @@ class Step:
     start: dict[str, str] = field(default_factory=dict)  # how what is carried along begins: "zero" or "lam"
     kept: ca.Function | None = None  # (state, t, par) -> position constraints that the method keeps, and their sizes
     known: SX = field(default_factory=lambda: SX(0, 1))  # rates and multipliers at the start of a run, for first guesses
+    sweep: Sweep | None = None  # how to solve it without a matrix, where that can be
 
 
 def combined(weights: Iterable[float], values: Sequence[SX], n: int, factor: SX | None = None) -> SX:

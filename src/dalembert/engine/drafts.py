@@ -1,0 +1,100 @@
+"""The iteration of a solve as expressions: the Jacobian at one iterate, eliminated, acting on the residual at another."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import casadi as ca
+
+from dalembert.engine import elimination
+from dalembert.engine.elimination import Order
+from dalembert.engine.factors import Factors
+from dalembert.engine.looks import measured
+from dalembert.engine.newton import TINY
+from dalembert.methods.step import Solve, Step
+from dalembert.systems.instructions import as_written
+
+SX = ca.SX
+LONG = 10_000  # operations of a step up to which it is gone through for fixed factors
+
+
+def hoisted(step: Step, common: list[SX], factors: Factors) -> Step:
+    """The step with its fixed factors taken together and out; a large one is left as it is, since nothing compiles it."""
+    solves = step.solves
+    inputs = [*common, *(y for s in solves for y in (s.unknowns, s.last, s.before))]
+    groups = [[e for s in solves for e in (s.residual, s.guess)], list(step.next.values()), [step.lam], list(step.work.values())]
+    with as_written():
+        outputs = shared([ca.densify(SX(e)) for group in groups for e in group])
+        function = ca.Function("step", inputs, outputs)
+        if function.n_instructions() > LONG:
+            return step
+        new = iter(factors.collected(function, inputs, (2, 4)))  # h and parameters
+        changed = tuple(replace(s, residual=next(new), guess=next(new)) for s in solves)
+        fast = replace(
+            step,
+            solves=changed,
+            next={name: next(new) for name in step.next},
+            lam=next(new),
+            work={k: next(new) for k in step.work},
+        )
+        return fast
+
+
+class Draft:
+    """The iteration of one solve as expressions: what an iterate `x` changes to with the Jacobian taken `at` another."""
+
+    def __init__(self, common: list[SX], solve: Solve, fast: Solve, order: Order | None, factors: Factors) -> None:
+        self.solve, self.x, n = solve, solve.unknowns, solve.unknowns.numel()
+        self.at, self.scale, self.seen = SX.sym("at", n), SX.sym("scale", solve.scale.numel()), measured(solve)
+        J = ca.jacobian(fast.residual, self.x)
+        order = order or elimination.structural_order(J.sparsity(), solve.levels)
+        linear = not ca.depends_on(J, self.x)
+        zero = ca.substitute(fast.residual, self.x, SX.zeros(n)) if linear else fast.residual
+        own = {v.element_hash() for v in ca.symvar(ca.veccat(self.x, *common, factors.all))}
+        others = [v for v in ca.symvar(ca.veccat(J, fast.residual)) if v.element_hash() not in own]
+        self.guess = SX.zeros(n) if linear else fast.guess
+        with as_written():
+            frozen = ca.substitute(J, self.x, self.at)
+            self.changed = self._change(frozen, fast.residual, order, self.x)
+            self.start = self._change(J, zero, order, SX.zeros(n)) if linear else []
+            inputs = [*common, factors.all, ca.veccat(*others), self.x, self.at, self.scale]
+            function = ca.Function("change", inputs, [*self.changed, *self.start])
+            if function.n_instructions() < LONG:
+                new = factors.collected(function, inputs, (2, 4))
+                self.changed, self.start = shared(new[:2]), new[2:]
+
+    def _change(self, J: SX, residual: SX, order: Order, x: SX) -> list[SX]:
+        """The next iterate, and the square of the size of the change."""
+        change = elimination.solve(J, residual, order)
+        if self.seen is None:
+            return [x - change, squares(self.scale * residual)]
+        weight = 1 / (ca.fabs(x if x.is_zero() else self.at)[self.seen] + self.scale + TINY)
+        return [x - change, squares(weight * change[self.seen])]
+
+
+def squares(x: SX) -> SX:
+    """The sum of squares, in pairs: the sums do not wait for each other."""
+    terms = [v * v for v in ca.vertsplit(x)]
+    while len(terms) > 1:
+        terms = [a + b for a, b in zip(terms[::2], terms[1::2], strict=False)] + terms[len(terms) // 2 * 2 :]
+    return terms[0] if terms else SX(0.0)
+
+
+def shared(expressions: list[SX]) -> list[SX]:
+    """Common sub-expressions taken together, where that does not take longer than it can save."""
+    return ca.cse(expressions) if ca.n_nodes(SX(ca.veccat(*expressions))) < 20_000 else expressions  # type: ignore[no-any-return]
+
+
+def split(outputs: list[SX], varying: list[SX]) -> tuple[list[SX], SX, SX]:
+    """Take out the sub-expressions that do not depend on `varying`: outputs, symbols for them, their values."""
+    own = {s.element_hash() for s in ca.symvar(ca.veccat(*varying))}
+
+    def fixed(expressions: list[SX]) -> list[SX]:
+        return [s for s in ca.symvar(ca.veccat(*expressions)) if s.element_hash() not in own]
+
+    new, symbols, values = ca.extract_parametric(outputs, ca.veccat(*fixed(outputs)), {"prefix": "c_"})
+    taken = {s.name() for s in symbols}
+    plain = [s for s in fixed(new) if s.name() not in taken]  # symbols that stand by themselves are left in place
+    if not symbols and not plain:
+        return new, SX.sym("c", 0), SX(0, 1)
+    return new, ca.veccat(*symbols, *plain), SX(ca.veccat(*values, *plain))
