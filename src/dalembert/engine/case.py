@@ -233,7 +233,7 @@ def check_call(system: object, compile: object, progress: object = None) -> None
     """The system is one, and `compile` and `progress` have a meaning."""
     if not isinstance(system, System):
         raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}")
-    if not (isinstance(compile, (bool, np.bool_)) or (isinstance(compile, str) and compile == "auto")):
-        raise MethodError(f"compile must be 'auto', True or False, not {shown(compile)}")
+    if not (isinstance(compile, (bool, np.bool_)) or (isinstance(compile, str) and compile in ("auto", "newton"))):
+        raise MethodError(f"compile must be 'auto', True, 'newton' or False, not {shown(compile)}")
     if progress is not None and not isinstance(progress, (bool, np.bool_)):
         raise MethodError(f"progress must be None, True or False, not {shown(progress)}")

@@ -118,8 +118,8 @@ def processor() -> str:
     return "\n".join(line for line in lines if line.lower().startswith(("model name", "flags", "features", "cpu part")))
 
 
-def _key(source: str, command: tuple[str, ...]) -> str:
-    parts = [source, *command, *FLAGS, *NATIVE, processor(), platform.machine(), platform.system()]
+def _key(source: str, command: tuple[str, ...], more: tuple[str, ...] = ()) -> str:
+    parts = [source, *command, *FLAGS, *more, *NATIVE, processor(), platform.machine(), platform.system()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:DIGITS]
 
 
@@ -146,29 +146,29 @@ def is_cached(source: str) -> bool:
     return command is not None and place is not None and _kept(place, _key(source, command)) is not None
 
 
-def load(source: str) -> ctypes.CDLL:
-    """Compile (unless done before) and load."""
+def load(source: str, more: tuple[str, ...] = ()) -> ctypes.CDLL:
+    """Compile (unless done before) and load; `more` are further flags."""
     command, place = _found(), cache_directory()
     if place is None:
         raise CompilerError(
             f"compiled steps can be kept nowhere: none of {', '.join(str(p) for p in _places())} is a directory that you, and "
             "nobody else, can write to; set DALEMBERT_CACHE to one, or use compile='auto', which does without"
         )
-    key = _key(source, command)
+    key = _key(source, command, more)
     try:
-        path = _kept(place, key) or _compiled(source, command, place, key)
+        path = _kept(place, key) or _compiled(source, command, more, place, key)
         return ctypes.CDLL(str(path))
     except OSError as error:
         raise CompilerError(f"the step could not be compiled in {place} ({error}); compile='auto' does without") from error
 
 
-def _compiled(source: str, command: tuple[str, ...], place: Path, key: str) -> Path:
+def _compiled(source: str, command: tuple[str, ...], more: tuple[str, ...], place: Path, key: str) -> Path:
     """Compile in a directory of its own, and put the library in its place at once: others may be doing the same."""
     with tempfile.TemporaryDirectory(dir=place, prefix="build-") as directory:
         c_file, built = Path(directory, "step.c"), Path(directory, "step.so")
         c_file.write_text(source, encoding="utf-8")
-        for flags in ((*FLAGS, *NATIVE), FLAGS):
-            full = [*command, *flags, str(c_file), "-o", str(built), "-lm"]
+        for native in (NATIVE, ()):
+            full = [*command, *FLAGS, *more, *native, str(c_file), "-o", str(built), "-lm"]
             run = subprocess.run(full, capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL)
             if run.returncode == 0 and built.is_file():
                 break

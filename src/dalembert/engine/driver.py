@@ -164,6 +164,7 @@ class _Loop:
             **counts,
             "iterations_per_step": float(counts["iterations"]) / max(1, stepper.done),
             "pivoted_steps": stepper.march.rescued,
+            "swept_steps": stepper.march.swept,
             "engine": stepper.march.name,
             "seconds": self.clock.seconds,
             "compile_seconds": self.clock.compiling,

@@ -11,6 +11,7 @@ from functools import cache
 from importlib.resources import files
 from string import Template
 
+import casadi as ca
 import numpy as np
 
 from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable
@@ -114,14 +115,13 @@ class _Loop:
             "write": " ".join(write),
             "store": self._store(),
         }
-        rare = [self._rare(k) for k in range(len(self.solves))]
-        parts, room = w.functions(), max((room for _, room in rare), default=0)
+        parts, (looks, room) = w.functions(), rare(p, self.graph.called)
         loop = _template("loop.c").substitute(
             fields, inputs=p.n_u, weigh=WEIGH_EVERY - 1, count=len(self.solves), unknowns=p.n_unknowns,
             scales=self.scales[-1] + 1, length=w.work + room,
         )  # fmt: skip
         places = f"#define DA_RARE_WORK {w.work}"
-        return "\n".join([HEAD, places, called(self.graph.called), *(text for text, _ in rare), parts, loop])
+        return "\n".join([HEAD, places, called(self.graph.called), looks, parts, loop])
 
     def _store(self) -> str:
         return " ".join(f"state[{i}] = {self.writer.variable(f's{i}')};" for i in range(self.program.n_state))
@@ -176,15 +176,18 @@ class _Loop:
         names = [self.writer.variable(f"x{j}_{i}") for j in range(k) for i in range(self.solves[j].stage.n)]
         return f"(const double[]){{{', '.join([*names, '0'])}}}"
 
-    def _rare(self, k: int) -> tuple[str, int]:
-        """The functions of a solve that are called now and then, and what room they need to work in."""
-        p, stage, g = self.program, self.program.stages[k], Graph(self.graph.called)
+
+def rare(program: Program, functions: list[ca.Function]) -> tuple[str, int]:
+    """The functions that are called now and then, and what room they need to work in; `functions` are those that they call."""
+    texts, room, p = [], 0, program
+    offsets = np.cumsum([0, *(look.n for look in p.looks)]).tolist()
+    for k, look in enumerate(p.looks):
+        g = Graph(functions)
         common = [_symbols(g, "state[{}]", p.n_state, RUN), [g.symbol("t", RUN)], [g.symbol("h", RUN)],
                   _symbols(g, "u[{}]", p.n_u, RUN), _symbols(g, "par[{}]", p.step.par.numel(), RUN)]  # fmt: skip
-        common += [[g.symbol(f"known[{self.offsets[j] + i}]", RUN) for i in range(p.stages[j].n)] for j in range(k)]
-        own = [_symbols(g, "x[{}]", stage.n, RUN), _symbols(g, "scale[{}]", stage.look.n_scale, RUN)]
-        sizes, weights = g.load(stage.look.accept, [*common, *own])[0], g.load(stage.look.weigh, common)[0]
-        out, room = [], 0
+        common += [[g.symbol(f"known[{offsets[j] + i}]", RUN) for i in range(p.looks[j].n)] for j in range(k)]
+        own = [_symbols(g, "x[{}]", look.n, RUN), _symbols(g, "scale[{}]", look.n_scale, RUN)]
+        sizes, weights = g.load(look.accept, [*common, *own])[0], g.load(look.weigh, common)[0]
         for name, values in (("weigh", weights), ("accept", sizes)):
             order = g.reached(values, set(), RUN)
             w = Writer(g, len(order) > LONG, *COLD, f"{name}{k}_")
@@ -194,9 +197,9 @@ class _Loop:
             else:
                 head, end = f"double {name}{k}({COLD[0]})", [f"return {w.use(values[0])};"]
             text = "\n    ".join([*body, *end])
-            out += [w.functions(), f"DA_RARE {head}\n{{\n    {text}\n}}\n"]
+            texts += [w.functions(), f"DA_RARE {head}\n{{\n    {text}\n}}\n"]
             room = max(room, w.work)
-        return "\n".join(out), room
+    return "\n".join(texts), room
 
 
 def _symbols(g: Graph, pattern: str, count: int, level: int) -> list[int]:

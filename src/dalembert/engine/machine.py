@@ -128,6 +128,7 @@ class Outcome:
     iterations: int
     failed: int = -1
     size: float = 0.0
+    swept: int = 0  # steps that were made by sweeps
 
 
 def _view(array: Array) -> memoryview[float]:

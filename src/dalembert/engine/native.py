@@ -30,9 +30,9 @@ class Native:
 
     name = "compiled"
 
-    def __init__(self, program: Program, code: str | None = None) -> None:
+    def __init__(self, program: Program, code: str | None = None, flags: tuple[str, ...] = ()) -> None:
         self.program = program
-        self._library = compiler.load(code or source(program))
+        self._library = compiler.load(code or source(program), flags)
         try:
             self._run = self._library.da_run
         except AttributeError as error:

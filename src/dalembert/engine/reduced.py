@@ -18,7 +18,8 @@ from dalembert.engine.machine import NONE, Memory, Outcome, Records, Task
 from dalembert.engine.ode import Rate
 from dalembert.engine.projection import Levels, choose, project, quality, whole
 from dalembert.engine.run import Array, Pivots
-from dalembert.engine.runners import Runner, Settle
+from dalembert.engine.runner import Runner
+from dalembert.engine.runners import Settle
 from dalembert.errors import ConvergenceError, DalembertError
 from dalembert.methods.reduced import Partition, Project, Reduction
 from dalembert.methods.tableaus import Tableau

@@ -7,28 +7,21 @@ from typing import Protocol
 
 import numpy as np
 
-from dalembert.engine import compiler
+from dalembert.engine import compiler, sweeps
 from dalembert.engine.emission import source
 from dalembert.engine.inputs import Inputs
-from dalembert.engine.machine import NONE, Memory, Outcome, Pivoted, Records, Task, VirtualMachine
+from dalembert.engine.machine import NONE, Memory, Pivoted, VirtualMachine
 from dalembert.engine.native import Native
 from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.engine.run import Array, Layout, Pivots
+from dalembert.engine.runner import Runner
+from dalembert.engine.swept import Swept
 from dalembert.errors import CompilerError, ModelError
 from dalembert.systems.cache import Cache
 
 LARGEST_COMPILED = 40_000  # operations of a step beyond which a C compiler takes longer than it can save
 OTHERS = 4  # engines with other pivots that are kept
 Settle = Callable[[Array, Array, float, Array], None]  # (state, parameters, t, u): it changes the state
-
-
-class Runner(Protocol):
-    """Advances a memory by the steps of a task and writes rows; see `Task`."""
-
-    @property
-    def name(self) -> str: ...
-
-    def run(self, memory: Memory, out: Records, task: Task) -> Outcome: ...
 
 
 class Ways(Protocol):
@@ -75,6 +68,7 @@ class Engine:
         self._others = others or Cache()
         self._machine: VirtualMachine | None = None
         self._native: Native | None = None
+        self._swept: Swept | None = None
         self._pivoted: Pivoted | None = None
         self._source: str | None = None
 
@@ -123,18 +117,47 @@ class Engine:
             return NONE
         return step_inputs(self.program, inputs, np.asarray(t0 + np.arange(first, first + steps) * h, dtype=np.float64), h)
 
-    def runner(self, compile: bool | str, steps: int) -> VirtualMachine | Native:
-        """The way to run so many steps. `"auto"` compiles only where that pays, by count of operations, not by the clock."""
-        operations = self.program.operations
+    def swept(self) -> Swept:
+        if self._swept is None:
+            self._swept = Swept(Native(self.program, sweeps.source(self.program), sweeps.FLAGS), self._newton)
+        return self._swept
+
+    def _newton(self) -> Runner:
+        """Newton's iteration for what cannot be swept."""
+        if self.program.operations > LARGEST_COMPILED:
+            return self.machine()
+        try:
+            return self.native()
+        except CompilerError:
+            return self.machine()
+
+    def runner(self, compile: bool | str, steps: int) -> Runner:
+        """The way to run so many steps. `"auto"` compiles only where that pays, by count of operations, not by the clock.
+
+        Steps that can be swept are, where they are compiled, unless `"newton"` is asked for. Sweeps and Newton's iteration differ
+        in their last bits, so that which of them it is depends on the run alone, never on what was compiled before.
+        """
         compile = compile if isinstance(compile, str) else bool(compile)
-        if compile is True:
+        if compile is False or (compile == "auto" and compiler.find() is None):
+            return self.machine()
+        if compile != "newton" and sweeps.suits(self.program):
+            if compile is True:
+                return self.swept()
+            if steps * sweeps.saved(self.program) > sweeps.PRICE:
+                try:
+                    return self.swept()
+                except CompilerError:  # a compiler that does not work is as good as none
+                    return self.machine()
+            return self.machine()
+        operations = self.program.operations
+        if compile in (True, "newton"):
             if operations > 5 * LARGEST_COMPILED:
                 raise CompilerError(
                     f"a step of {operations} operations is too large for a C compiler; the virtual machine "
                     "(compile=False) runs it at the same cost per operation"
                 )
             return self.native()
-        if compile is False or operations > LARGEST_COMPILED or compiler.find() is None:
+        if operations > LARGEST_COMPILED:
             return self.machine()
         if self._native is not None:
             return self._native
@@ -145,7 +168,7 @@ class Engine:
         try:
             if saved > price or compiler.is_cached(self._code()):
                 return self.native()
-        except CompilerError:  # a compiler that does not work is as good as none
+        except CompilerError:
             return self.machine()
         return self.machine()
 

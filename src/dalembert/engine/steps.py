@@ -14,7 +14,8 @@ from dalembert.engine.inputs import Inputs, off_grid, slack
 from dalembert.engine.machine import Memory, Outcome, Records, Task
 from dalembert.engine.newton import Rule
 from dalembert.engine.run import Array, Grid, Layout, Notes, Run, Stand, Stat, Stretch
-from dalembert.engine.runners import Runner, Ways
+from dalembert.engine.runner import Runner
+from dalembert.engine.runners import Ways
 from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, ModelError
 
 RESCUES = 8  # steps by the careful way after which the pivots are chosen anew
@@ -73,7 +74,7 @@ class March:
         self.ways, self.memory, self.inputs, self.rule = ways, memory, inputs, rule
         self._compile, self._steps = compile, steps
         self.runner: Runner | None = ways.runner(compile, steps) if steps else None
-        self.made = self.rescued = self._recent = 0
+        self.made = self.rescued = self.swept = self._recent = 0
         self._failed = False  # whether the next step is one that the runner could not make
 
     @property
@@ -82,13 +83,15 @@ class March:
 
     def resume(self, stand: Stand) -> None:
         """Go on as a run did that stood there: with the same pivots, and to the same next choice of them."""
-        self.made, self.rescued, self._recent = (int(stand.notes.get(name, 0)) for name in ("made", "rescued", "recent"))
+        notes = stand.notes
+        self.made, self.rescued, self._recent = (int(notes.get(name, 0)) for name in ("made", "rescued", "recent"))
+        self.swept = int(notes.get("swept", 0))
         if self.runner is not None and stand.pivots != self.ways.pivots:
             self._change(self.ways.using(stand.pivots))
 
     def notes(self) -> Notes:
         """What `resume` needs beside the pivots."""
-        return {"made": self.made, "rescued": self.rescued, "recent": self._recent}
+        return {"made": self.made, "rescued": self.rescued, "recent": self._recent, "swept": self.swept}
 
     def task(self, h: float, *, t0: float, first: int = 0, steps: int = 1, every: int = 1) -> Task:
         """Steps with the inputs that belong to them; half of them, where the inputs of some are not to be had."""
@@ -112,6 +115,7 @@ class March:
             outcome = self.runner.run(self.memory, out, task)
             if outcome.steps:
                 self.made += outcome.steps
+                self.swept += outcome.swept
                 self._failed = outcome.failed >= 0
                 return outcome
         careful = self.ways.careful()

@@ -1,0 +1,132 @@
+"""Steps by sweeps: the same motion as Newton's iteration to round-off, and Newton's iteration where sweeps do not contract."""
+
+import numpy as np
+import pytest
+
+import dalembert as da
+
+
+def moved():
+    """A pendulum whose length changes, with damping, a force that depends on velocities, and an input."""
+    return da.Mechanical(
+        ("x", "y"), mass=[2.0, 2.0], potential=lambda q: 9.81 * 2.0 * q[1],
+        holonomic=lambda q, t: [q[0] ** 2 + q[1] ** 2 - (1 + 0.1 * np.sin(t)) ** 2],
+        dissipation=lambda q: [[0.3, 0.0], [0.0, 0.1]],
+        force=lambda q, v: [0.5 * v[1], -0.5 * v[0]], inputs=[[1.0], [0.0]],
+    )  # fmt: skip
+
+
+def oscillator():
+    return da.Mechanical(
+        ("x", "y"), mass=[[2.0, 0.3], [0.3, 1.0]], potential=lambda q: q[0] ** 4 / 4 + q[0] * q[1] + q[1] ** 2,
+        force=lambda q, v: [-0.1 * v[0], 0.2 * v[0] - 0.1 * v[1]],
+    )  # fmt: skip
+
+
+CASES = {
+    "double pendulum": (da.catalog.double_pendulum, {}),
+    "four particles": (da.catalog.four_particles, {}),
+    "moved pendulum": (moved, {"q": [0.0, -1.0], "v": [1.0, -0.1 * np.cos(0.0)], "u": lambda t: [np.sin(3 * t)]}),
+    "oscillator": (oscillator, {"q": [1.0, -0.4], "v": [0.2, 0.0]}),
+}
+
+
+@pytest.mark.parametrize("stages", [3, 4, 5, 6, 9])
+@pytest.mark.parametrize("case", CASES)
+def test_sweeps_and_newton_make_the_same_steps(case, stages):
+    make, start = CASES[case]
+    options = {"t_end": 0.5, "step": 0.01, **start}
+    system, method = make(), f"lobatto-pair-{stages}"
+    swept = da.simulate(system, method, compile=True, **options)
+    newton = da.simulate(system, method, compile=False, **options)
+    assert swept.stats["engine"] == "compiled, by sweeps"
+    assert swept.stats["swept_steps"] == swept.stats["steps"] == 50
+    assert newton.stats["swept_steps"] == 0
+    for name in ("q", "v", "supplied", "dissipated"):
+        np.testing.assert_allclose(getattr(swept, name), getattr(newton, name), rtol=0, atol=2e-12)
+
+
+@pytest.mark.parametrize("stages", [2, 3, 4, 8])
+def test_gauss_is_swept_where_there_are_no_constraints(stages):
+    options = {"t_end": 1.0, "step": 0.02, "q": [1.0, -0.4], "v": [0.2, 0.0]}
+    swept, newton = (da.simulate(oscillator(), f"gauss-{stages}", compile=compile, **options) for compile in (True, False))
+    assert swept.stats["swept_steps"] == 50
+    np.testing.assert_allclose(swept.q, newton.q, rtol=0, atol=1e-13)
+    np.testing.assert_allclose(swept.v, newton.v, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("stages", [3, 5, 9])
+def test_constraints_hold_to_round_off(stages):
+    sol = da.simulate(da.catalog.double_pendulum(), f"lobatto-pair-{stages}", t_end=40.0, step=0.02, compile=True)
+    assert sol.stats["swept_steps"] == 2000
+    assert np.abs(sol.residual("position")).max() < 1e-13
+    assert np.abs(sol.residual("velocity")).max() < 1e-13
+
+
+def test_newton_takes_over_where_sweeps_do_not_contract():
+    stiff = da.Mechanical(("x", "y"), mass=[1.0, 1.0], potential=lambda q: 5e5 * q[0] ** 2 + q[1] ** 2 / 2)
+    options = {"t_end": 3.0, "step": 0.02, "q": [1.0, 1.0], "v": [0.0, 0.0]}
+    swept, newton = (da.simulate(stiff, "gauss-3", compile=compile, **options) for compile in (True, False))
+    assert swept.stats["engine"] == "compiled, by sweeps"
+    assert swept.stats["swept_steps"] == 0
+    np.testing.assert_allclose(swept.q, newton.q, rtol=0, atol=1e-11)
+
+
+def test_blocks_of_both_kinds_follow_each_other():
+    """A particle that flies into a stiff wall and out again: sweeps in the air, Newton's iteration in the wall."""
+    system = da.Mechanical(("x",), mass=[1.0], potential=lambda q: 1e6 * np.exp(30 * (q[0] - 1.0)) * 1e-6)
+    options = {"t_end": 12.0, "step": 0.02, "q": [-4.0], "v": [1.0]}
+    swept, newton = (da.simulate(system, "gauss-4", compile=compile, **options) for compile in (True, False))
+    np.testing.assert_allclose(swept.q, newton.q, rtol=0, atol=1e-11)
+    assert swept.stats["steps"] == 600
+
+
+def test_newton_can_be_asked_for():
+    system = da.catalog.double_pendulum()
+    options = {"t_end": 1.0, "step": 0.01}
+    compiled, machine = (da.simulate(system, "lobatto-pair-3", compile=compile, **options) for compile in ("newton", False))
+    assert compiled.stats["engine"] == "compiled"
+    np.testing.assert_array_equal(compiled.q, machine.q)
+    with pytest.raises(da.MethodError, match="'newton'"):
+        da.simulate(system, "rattle", compile="sweeps", **options)
+
+
+@pytest.mark.parametrize("every", [1, 3, 50, 1000])
+def test_rows_and_work_are_those_of_other_ways(every):
+    make, start = CASES["moved pendulum"]
+    options = {"t_end": 2.0, "step": 0.01, "save_every": every, **start}
+    swept, newton = (da.simulate(make(), "lobatto-pair-4", compile=compile, **options) for compile in (True, False))
+    np.testing.assert_array_equal(swept.t, newton.t)
+    np.testing.assert_allclose(swept.q, newton.q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(swept.supplied, newton.supplied, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(swept.dissipated, newton.dissipated, rtol=0, atol=1e-12)
+
+
+def test_a_resumed_run_gives_the_same_bits(tmp_path):
+    system, whole = da.catalog.double_pendulum(), {"step": 0.01, "compile": True}
+    straight = da.simulate(system, "lobatto-pair-5", t_end=4.0, **whole)
+    path = tmp_path / "run.nc"
+    da.simulate(system, "lobatto-pair-5", t_end=1.28, checkpoint=path, **whole)
+    resumed = da.simulate(system, "lobatto-pair-5", t_end=4.0, checkpoint=path, **whole)
+    np.testing.assert_array_equal(straight.q, resumed.q)
+
+
+def test_sensitivities_go_through_swept_runs():
+    system = da.catalog.double_pendulum()
+    gradients = [
+        da.sensitivity(system, "lobatto-pair-4", t_end=1.0, step=0.01, compile=compile).gradient(lambda q: q[0])
+        for compile in (True, False)
+    ]
+    for name, value in gradients[0].items():
+        np.testing.assert_allclose(value, gradients[1][name], rtol=1e-10, atol=1e-11)
+
+
+def test_a_table_is_swept_lane_by_lane():
+    ca = pytest.importorskip("casadi")
+    grid = np.linspace(-5, 5, 21)
+    table = ca.interpolant("table", "bspline", [grid], 0.1 * grid**4)
+    system = da.Mechanical(("x", "y"), mass=[1.0, 2.0], potential=lambda q: table(q[0]) + np.cos(q[1]) + np.sqrt(1 + q[0] ** 2))
+    options = {"t_end": 1.0, "step": 0.02, "q": [1.0, 0.5], "v": [0.2, 0.0]}
+    swept, newton = (da.simulate(system, "gauss-2", compile=compile, **options) for compile in (True, False))
+    assert swept.stats["swept_steps"] == 50
+    np.testing.assert_allclose(swept.q, newton.q, rtol=0, atol=1e-13)
