@@ -13,15 +13,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
 import numpy as np
 from casadi import SX
 
 from dalembert.discrete.differences import Difference
+from dalembert.discrete.rotations import Action, Array, Turned, find, keeps
 
 # added to |x1 - x0|^2: its square must not underflow, for the derivative of the quotient is taken too
 TINY = 1e-150
+BRANCHES = {
+    ca.OP_IF_ELSE_ZERO, ca.OP_LT, ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_AND, ca.OP_OR, ca.OP_NOT, ca.OP_SIGN,
+    ca.OP_FLOOR, ca.OP_CEIL, ca.OP_FMIN, ca.OP_FMAX,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,14 +59,16 @@ class Field:
 
     `others` are the further symbols of the expression, `values` what stands for them in the step. `parts` are groups of entries
     of `x` that are made directional each by itself, one group of all by default: those of positions and velocities, say.
+    `vectors` are groups that may be vectors of the space or the plane one after another, the parts by default.
     """
 
     def __init__(
         self, expression: SX, x: SX, t: SX, others: tuple[SX, ...] = (), values: tuple[SX, ...] | None = None,
-        parts: list[list[int]] | None = None,
+        parts: list[list[int]] | None = None, vectors: list[list[int]] | None = None,
     ) -> None:  # fmt: skip
         self.others = list(others if values is None else values)
         self.parts = parts or [list(range(x.numel()))]
+        self.vectors = vectors or self.parts
         self.x, self.t, self.expression, self.symbols = x, t, expression, others
         self.value = ca.Function("f", [x, t, *others], [expression])
         self.joint = ca.Function("f", [ca.vertcat(x, t), *others], [expression])
@@ -80,14 +88,75 @@ class Field:
         rest = None if ends.rest is None else (ca.vertcat(ends.rest[0], 0), ca.vertcat(ends.rest[1], 0))
         return Difference(self.joint, ca.vertcat(ends.x0, ends.t0), ca.vertcat(ends.x1, ends.t1), self.others, rest)
 
+    @cached_property
+    def actions(self) -> list[Action]:
+        """Rotations and translations that leave the function as it is: of each part by itself where the function is a sum."""
+
+        def slope(x: Array, y: Array, others: list[Array]) -> Array:
+            seed, t, *values = others
+            return np.asarray(self.gradient(x, t, seed, *values).full()[:, 0])
+
+        if not self.expression.numel() or self._branches():
+            return []
+        seen = set(ca.jacobian_sparsity(self.expression, self.x).get_col())
+        found = (find(slope, self.x.numel(), self._sizes, parts, seen) for parts in self._apart())
+        return [action for action in found if action is not None]
+
+    @cached_property
+    def broken(self) -> list[Action]:
+        """Those to which slopes are not orthogonal."""
+        if not self.actions:
+            return []
+        x0, x1, seed = (SX.sym("x", n) for n in (self.x.numel(), self.x.numel(), self.expression.numel()))
+        free = Field(self.expression, self.x, self.t, self.symbols)
+        pulled = ca.Function("S", [x0, x1, seed, self.t, *self.symbols], [_slopes(free, Ends(x0, x1, self.t, self.t), seed)[0]])
+
+        def slope(x: Array, y: Array, others: list[Array]) -> Array:
+            return np.asarray(pulled(x, y, *others).full()[:, 0])
+
+        return [action for action in self.actions if not keeps(action, slope, self.x.numel(), self._sizes)]
+
+    @property
+    def _sizes(self) -> list[int]:
+        return [self.expression.numel(), 1, *(s.numel() for s in self.symbols)]
+
+    def _apart(self) -> list[list[list[int]]]:
+        """Parts that may be treated one by one, or all at once where the function is not a sum of theirs."""
+        if len(self.vectors) == 1:
+            return [self.vectors]
+        seed = SX.sym("seed", self.expression.numel())
+        coupled = ca.DM(ca.jacobian_sparsity(ca.jtimes(self.expression, self.x, seed, True), self.x), 1).full() != 0
+        for a, part in enumerate(self.vectors):
+            if any(coupled[np.ix_(part, other)].any() for b, other in enumerate(self.vectors) if a != b):
+                return [self.vectors]
+        return [[part] for part in self.vectors]
+
+    def _branches(self) -> bool:
+        """Whether there are operations that a few points may not show."""
+        return any(self.value.instruction_id(k) in BRANCHES for k in range(self.value.n_instructions()))
+
 
 Pullback = Callable[[Field, Ends, SX], tuple[SX, SX]]
 
 
-def equivariant(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
-    """Slopes through the expression: equivariant where `f` is built from invariants of degree at most two."""
+def _slopes(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
+    """Slopes through the expression."""
     both = f.difference(ends).pull(seed)
     return both[:-1], both[-1]
+
+
+def equivariant(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
+    """Slopes through the expression, orthogonal to the rotations and translations of `x` that leave `f` as it is.
+
+    Slopes are orthogonal to them where `f` is built from invariants of degree at most two; elsewhere the rotation of the step is
+    taken out first. `x` is read as `vectors` of the space or of the plane. An expression with branches is left to the slopes.
+    """
+    slope, rate = _slopes(f, ends, seed)
+    for action in f.broken:
+        turned = Turned(action, ends.x0 if ends.rest is None else ends.x0 + ends.rest[0], ends.dx)
+        own, rate = _slopes(f, Ends(turned.start, turned.end, ends.t0, ends.t1), seed)
+        slope[action.entries] = turned.back(own)[action.entries]
+    return slope, rate
 
 
 def midpoint(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
@@ -103,7 +172,7 @@ def _corrected(base: SX, f: Field, ends: Ends, seed: SX, parts: list[list[int]],
     Where `base` is not `centred`, the result has no derivative at `x1 = x0`, where Newton's method begins: there it is that of
     the slopes, which have the same value.
     """
-    slope, rate = equivariant(f, ends, seed)
+    slope, rate = _slopes(f, ends, seed)
     dx, out = ends.dx, SX(base)
     for part in parts:
         own = dx[part]

@@ -12,6 +12,9 @@ is what makes the kinetic energy of a state-dependent mass matrix exact without 
 
     q1 - q0 = h w,   w = D_p H,   p1 - p0 = h (-D_q H - R w + f - D g^T lam),   g(q1) = 0.
 
+The latter serves a mechanical system with `M(q)` too, in `(q, p)`, where rotations leave the energy as it is: at frozen
+velocities the angular momentum would not be kept.
+
 Keeps: energy (or the power balance) and position constraints to round-off, by directionality; linear and angular
 momentum where the discrete gradient is equivariant. The velocity constraint is not kept: `G v` alternates in sign with
 an amplitude of O(h^2), and so does `lam` around its mean with O(h). A multiplier is defined in the middle of its step; it is of
@@ -90,6 +93,20 @@ def _phase(s: Constrained) -> tuple[Constrained, SX, SX, SX]:
     return s.to_hamiltonian(), s.p, s.role("momentum"), SX.eye(s.n)
 
 
+def _hamiltonian(s: Constrained, y: SX) -> Field:
+    """The energy as a function of `(q, y)`."""
+    return Field(s.role("energy"), ca.vertcat(s.q, y), s.t, (s.par,), parts=_halves(s.n))
+
+
+def _halves(n: int) -> list[list[int]]:
+    return [list(range(n)), list(range(n, 2 * n))]
+
+
+def _turns(s: Mechanical) -> bool:
+    """Whether rotations leave an energy with `M(q)` as it is: their momenta are kept in `(q, p)`, not at frozen velocities."""
+    return not s.constant_mass and bool(_hamiltonian(s.to_hamiltonian(), s.p).actions)
+
+
 def _of_energy(s: Constrained, D: Pullback, h: SX, carry: SX | None) -> _Motion:
     """In `(q, p)`; in `(q, v)` where the mass is constant."""
     n, a, w = s.n, SX.sym("a", s.n), SX.sym("w", s.n)
@@ -103,10 +120,10 @@ def _of_energy(s: Constrained, D: Pullback, h: SX, carry: SX | None) -> _Motion:
     both, zero = ca.vertcat(s.q, y), SX.zeros(n)
     rest = ends.rest and (ca.vertcat(ends.rest[0], zero), ca.vertcat(ends.rest[1], zero))
     whole = Ends(ca.vertcat(s.q, y0), ca.vertcat(ends.x1, y1), s.t, s.t + h, rest, ca.vertcat(h * w, h * a))
-    parts = [list(range(n)), list(range(n, 2 * n))]
-    DH, rate = D(Field(energy.role("energy"), both, s.t, (s.par,), parts=parts), whole, ONE)
+    DH, rate = D(_hamiltonian(energy, y), whole, ONE)
     velocity = y if same else energy.role("velocity")
-    drift = Field(s.role("jacobian") @ velocity + s.role("rate"), both, s.t, (s.par,)) if s.m else None
+    slip = s.role("jacobian") @ velocity + s.role("rate")
+    drift = Field(slip, both, s.t, (s.par,), vectors=_halves(n)) if s.m else None
     return _Motion(
         a, w, ends, inertia @ a, DH[:n], rate, end, "v" if same else "p", inertia @ w - DH[n:], whole, y0 + h / 2 * a, drift,
         closing,
@@ -148,7 +165,8 @@ class _Balanced(Method):
 
     def _motion(self, s: Constrained, h: SX, carry: SX | None) -> _Motion:
         D = GRADIENTS[self.gradient]
-        if isinstance(s, Mechanical) and not self.stabilised and self.gradient not in WHOLE:
+        whole = self.stabilised or self.gradient in WHOLE
+        if isinstance(s, Mechanical) and not whole and not (self.gradient == "equivariant" and _turns(s)):
             return _of_velocities(s, D, h, carry)
         return _of_energy(s, D, h, carry)
 
@@ -207,10 +225,11 @@ class EnergyMomentum(_Balanced):
     """Energy-momentum method for holonomic constraints (Gonzalez 1999), with a choice of discrete gradient.
 
     gradient
-        `"equivariant"` (the default) keeps momentum maps too where potential and constraints are functions of
-        invariants such as squared distances; `"gonzalez"`, `"mean-value"` and, of order one, `"itoh-abe"`, `"gonzalez-left"`,
-        `"gonzalez-right"` keep energy and constraints. They are taken of kinetic and potential energy separately;
-        `"gonzalez-joint"` is that of the sum, as Kinon et al. 2025 take it: less accurate, and it depends on units.
+        `"equivariant"` (the default) keeps angular momenta too where rotations leave potential, constraints and `M(q)` as they
+        are, whatever invariants these are made of, and linear momenta where translations do; `"gonzalez"`, `"mean-value"` and, of
+        order one, `"itoh-abe"`, `"gonzalez-left"`, `"gonzalez-right"` keep energy and constraints. They are taken of kinetic and
+        potential energy separately; `"gonzalez-joint"` is that of the sum, as Kinon et al. 2025 take it: less accurate, and it
+        depends on units.
     compensated
         Carry along what rounding takes from the positions: a system that travels far from the origin then keeps its
         invariants as well as one that stays.

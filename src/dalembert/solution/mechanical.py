@@ -135,10 +135,10 @@ class MechanicalSolution(Solution):
         A matrix `X` is the generator of a linear action `q -> exp(s X) q`, and the momentum is `p^T X q`; a matrix of the size of
         one particle acts on each of them. A vector `a` generates translations `q -> q + s a`, with the momentum `p^T a`. It is
         constant where the action leaves `M`, the potential and the constraints as they are and no other forces act (Noether).
-        These maps are at most quadratic in `(q, p)`. Symplectic methods keep them; `energy-momentum` does with its equivariant
-        gradient where the potential and the constraints are functions of at most quadratic invariants and the mass is constant.
-        Functions of cubic invariants (a determinant, a cross product) and a rotation-invariant `M(q)` leave an error of the order
-        of the method.
+        These maps are at most quadratic in `(q, p)`. Symplectic methods keep them. `energy-momentum` does with its equivariant
+        gradient for rotations of particles, of the plane or of space, whatever invariants potential, constraints and `M(q)` are
+        made of (distances, determinants, triple products), and for other linear actions where these are of degree at most two and
+        the mass is constant.
         """
         if not isinstance(name, str):
             return self._momentum_map(name)
