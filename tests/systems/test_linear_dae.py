@@ -167,3 +167,39 @@ def test_sizes_of_the_nilpotent_blocks():
     assert pencil.index == 3
     assert pencil.weierstrass().nilpotent_blocks() == (3, 2, 1)
     assert da.LinearDAE(np.eye(2), np.eye(2)).weierstrass().nilpotent_blocks() == ()
+
+
+def structured(rng, sizes, finite, scale=1.0):
+    """`E = T diag(I, N) S^-1`, `A = T diag(J, I) S^-1` with nilpotent blocks of these sizes."""
+    k = sum(sizes)
+    N, ends = np.eye(k, k=1), np.cumsum(sizes)[:-1]
+    N[ends - 1, ends] = 0.0
+    E, A = np.eye(k + finite), np.eye(k + finite)
+    E[:k, :k], A[k:, k:] = scale * N, rng.normal(size=(finite, finite))
+    P, Q = (np.linalg.qr(rng.normal(size=(k + finite,) * 2))[0] + 0.1 * rng.normal(size=(k + finite,) * 2) for _ in range(2))
+    return P @ E @ Q, P @ A @ Q, N
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("sizes", [(1,), (2,), (3, 1), (2, 2), (4, 2, 2, 1), (3, 3, 1, 1), (5,), (1, 1, 1)])
+@pytest.mark.parametrize("scale", [1.0, 1e-3, 50.0])
+def test_the_form_with_jordan_blocks(sizes, seed, scale):
+    """`E S = T diag(N, I)`, `A S = T diag(I, J)` on pencils of known structure."""
+    E, A, N = structured(np.random.default_rng(seed), sizes, 3, scale)
+    w = da.LinearDAE(E, A).weierstrass().jordan()
+    assert w.nilpotent_blocks() == sizes
+    np.testing.assert_array_equal(w.N, N)
+    T, k = np.linalg.inv(w.P), len(N)
+    left, right = np.zeros_like(E), np.zeros_like(A)
+    left[:k, :k], left[k:, k:], right[:k, :k], right[k:, k:] = N, np.eye(3), np.eye(k), w.J
+    lost = 1e-14 * max(w.conditioning)
+    assert np.abs(E @ w.Q - T @ left).max() < lost * np.abs(E).max() * np.abs(w.Q).max()
+    assert np.abs(A @ w.Q - T @ right).max() < lost * np.abs(A).max() * np.abs(w.Q).max()
+
+
+def test_jordan_blocks_where_there_is_nothing_to_do():
+    free = da.LinearDAE(np.eye(2), np.diag([1.0, 2.0])).weierstrass()
+    assert free.jordan() is free
+    algebraic = da.LinearDAE(np.zeros((2, 2)), np.eye(2)).weierstrass().jordan()
+    np.testing.assert_array_equal(algebraic.N, np.zeros((2, 2)))
+    assert algebraic.nilpotent_blocks() == (1, 1)

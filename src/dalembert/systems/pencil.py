@@ -29,7 +29,8 @@ Array = NDArray[np.float64]
 class Weierstrass:
     """`P E Q = diag(N, I)`, `P A Q = diag(I, J)`; `N` is upper triangular and nilpotent, `J` in real Schur form.
 
-    `conditioning` is that of `P` and of `Q`: digits that are lost in these coordinates.
+    `conditioning` is that of `P` and of `Q`: digits that are lost in these coordinates. `flag` has the dimensions of the kernels
+    of the powers of `N`, from the first on. `jordan()` gives `N` by its Jordan blocks.
     """
 
     P: Array
@@ -37,21 +38,40 @@ class Weierstrass:
     N: Array
     J: Array
     conditioning: tuple[float, float]
+    flag: tuple[int, ...]
 
-    def nilpotent_blocks(self, tolerance: float = TOLERANCE) -> tuple[int, ...]:
+    def nilpotent_blocks(self) -> tuple[int, ...]:
         """The sizes of the Jordan blocks of `N`, largest first; the largest is the index.
 
-        By the ranks of its powers: there are `rank N^(k-1) - 2 rank N^k + rank N^(k+1)` blocks of size `k`. They are as sure as
-        these ranks. The transformation to the blocks themselves, and the blocks of `J`, change with the smallest error of the
-        data: they are not computed.
+        The kernel of `N^k` is by the number of blocks of size `k` or more larger than that of `N^(k-1)`. The sizes are as sure
+        as the ranks in the Wong sequences. `J` has no blocks but those of its Schur form: a multiple eigenvalue splits by the
+        smallest error of the data.
         """
-        n, ranks, power = len(self.N), [len(self.N)], np.eye(len(self.N))
-        for _ in range(n + 1):
-            power = power @ self.N
-            values = np.linalg.svd(power, compute_uv=False) if n else np.zeros(0)
-            ranks.append(int((values > tolerance * max(float(np.abs(self.N).max(initial=0.0)), 1e-300)).sum()))
-        counts = [ranks[k - 1] - 2 * ranks[k] + ranks[k + 1] for k in range(1, n + 1)]
-        return tuple(size for size in range(n, 0, -1) for _ in range(counts[size - 1]))
+        at_least = [*np.diff([0, *self.flag]), 0]
+        return tuple(k for k in range(len(self.flag), 0, -1) for _ in range(at_least[k - 1] - at_least[k]))
+
+    def jordan(self) -> Weierstrass:
+        """The form in which `N` consists of Jordan blocks, largest first, with ones above the diagonal (theorem 4).
+
+        A chain `N^(s-1) x, ..., N x, x` for each block of size `s`. The first `flag[s-1]` unit vectors are the kernel of `N^s`;
+        `x` is chosen there, orthogonal to the kernel of `N^(s-1)` and to the longer chains. What the form costs in digits is in
+        its `conditioning`.
+        """
+        sizes = [0, *self.flag]
+        k = sizes[-1]
+        chains, level = [], np.zeros((k, 0))
+        for s in range(len(self.flag), 0, -1):
+            level, own = self.N @ level, slice(sizes[s - 1], sizes[s])
+            top = np.zeros((k, sizes[s] - sizes[s - 1] - level.shape[1]))
+            top[own] = np.linalg.svd(level[own])[0][:, level.shape[1] :]
+            level = np.hstack([level, top])
+            chains += [np.column_stack([np.linalg.matrix_power(self.N, e) @ x for e in range(s - 1, -1, -1)]) for x in top.T]
+        if not chains:
+            return self
+        X, N, ends = np.hstack(chains), np.eye(k, k=1), np.cumsum([chain.shape[1] for chain in chains])[:-1]
+        N[ends - 1, ends] = 0.0
+        P, Q = np.vstack([np.linalg.solve(X, self.P[:k]), self.P[k:]]), np.hstack([self.Q[:, :k] @ X, self.Q[:, k:]])
+        return Weierstrass(P, Q, N, self.J, (float(np.linalg.cond(P)), float(np.linalg.cond(Q))), self.flag)
 
 
 @dataclass(frozen=True)
@@ -115,8 +135,8 @@ class Pencil:
         return E, A, columns
 
     @cached_property
-    def _wong(self) -> tuple[Array, Array, int]:
-        """Finite and infinite subspace of the scaled pencil, and the number of steps in which the second one grew."""
+    def _wong(self) -> tuple[Array, Array, tuple[int, ...]]:
+        """Finite and infinite subspace of the scaled pencil, and the dimensions through which the second one grew."""
         E, A, _ = self._balanced
         V = np.eye(self.n)
         for _ in range(self.n + 1):
@@ -124,7 +144,7 @@ class Pencil:
             if new.shape[1] == V.shape[1]:
                 break
             V = new
-        W, steps = np.zeros((self.n, 0)), 0
+        W, flag = np.zeros((self.n, 0)), []
         for _ in range(self.n + 1):
             new = self._preimage(E, self._range(A, W))
             if new.shape[1] == W.shape[1]:
@@ -132,8 +152,9 @@ class Pencil:
             # a basis that goes through the whole flag W_1, W_2, ...: in it N is strictly upper triangular by blocks
             rest = new - W @ (W.T @ new)
             u = np.linalg.svd(rest)[0]
-            W, steps = np.hstack([W, u[:, : new.shape[1] - W.shape[1]]]), steps + 1
-        return V, W, steps
+            W = np.hstack([W, u[:, : new.shape[1] - W.shape[1]]])
+            flag.append(W.shape[1])
+        return V, W, tuple(flag)
 
     @property
     def is_regular(self) -> bool:
@@ -162,7 +183,7 @@ class Pencil:
     def index(self) -> int:
         """The Kronecker index: 0 for an ordinary differential equation."""
         self._require_regular()
-        return self._wong[2]
+        return len(self._wong[2])
 
     @property
     def degrees_of_freedom(self) -> int:
@@ -178,7 +199,7 @@ class Pencil:
     def weierstrass(self) -> Weierstrass:
         """The Weierstrass form, nilpotent part first."""
         self._require_regular()
-        V, W, _ = self._wong
+        V, W, flag = self._wong
         # back from the scaled pencil: rows and columns were divided, which changes the coordinates of V and W only
         columns = self._balanced[2]
         V, W = columns[:, None] * V, columns[:, None] * W
@@ -187,7 +208,8 @@ class Pencil:
         P0 = np.linalg.inv(S)
         k = W.shape[1]
         N, J = (P0 @ self.E @ W)[:k], (P0 @ self.A @ V)[k:]
-        N = np.triu(N, 1)
+        for start, end in zip((0, *flag), flag, strict=False):
+            N[start:, start:end] = 0.0  # N takes each space of the flag to the one before
         P_top = P0[:k]
         if J.size:
             from scipy.linalg import schur  # an import of the package stays light
@@ -197,7 +219,7 @@ class Pencil:
         else:
             P_bottom = P0[k:]
         P, Q = np.vstack([P_top, P_bottom]), np.hstack([W, V])
-        return Weierstrass(P, Q, N, J, (float(np.linalg.cond(P)), float(np.linalg.cond(Q))))
+        return Weierstrass(P, Q, N, J, (float(np.linalg.cond(P)), float(np.linalg.cond(Q))), flag)
 
     def reduction(self) -> list[Stage]:
         """The Gauss-like reduction (sec. 2.3): differentiate the algebraic equations until `E` is invertible.
