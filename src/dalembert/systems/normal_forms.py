@@ -104,3 +104,22 @@ def without_state(s: PortHamiltonian, expression: SX) -> SX | None:
         if np.abs(each - each[0]).max(initial=0.0) > SMALL * max(1.0, float(np.abs(each).max(initial=0.0))):
             return None
     return ca.substitute(expression, s.x, SX(ca.DM(s.samples()[0][0])))
+
+
+def orthogonal(s: PortHamiltonian, x: Array, t: float, par: Array) -> tuple[Array, Array]:
+    """See `PortHamiltonian.factors`; rows and columns of the block are those of the elimination, so that nothing jumps."""
+    E, e = s.matrix("E", x, t, par), eliminated(s)
+    C, n = E[np.ix_(e.rows, e.columns)], s.n
+    U, V = np.zeros((n, n)), np.zeros((n, n))
+    r = len(e.rows)
+    U[e.rows, np.arange(r)], V[e.columns, np.arange(r)] = 1.0, 1.0
+    U[e.others, np.arange(r, n)], V[e.rest, np.arange(r, n)] = 1.0, 1.0
+    U[np.ix_(e.rows, range(r, n))] = -np.linalg.solve(C.T, E[np.ix_(e.others, e.columns)].T)
+    V[np.ix_(e.columns, range(r, n))] = -np.linalg.solve(C, E[np.ix_(e.rows, e.rest)])
+    return _last_first(U), _last_first(V)
+
+
+def _last_first(M: Array) -> Array:
+    """`Q` of `M = Q L`, `L` lower triangular with a positive diagonal."""
+    Q, R = np.linalg.qr(M[:, ::-1])
+    return np.asarray((Q * np.where(np.diag(R) < 0, -1.0, 1.0))[:, ::-1])

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import MethodError
 from dalembert.systems.base import System
+from dalembert.systems.generators import coordinates, generators
 from dalembert.systems.normal_forms import SMALL, eliminated, values, without_state
 from dalembert.systems.shapes import Array, column
 from dalembert.systems.tracing import Model
@@ -68,18 +69,32 @@ def _by_elimination(s: PortHamiltonian) -> PortHamiltonian:
     return new
 
 
-def parametrised(s: PortHamiltonian) -> PortHamiltonian:
+def parametrised(s: PortHamiltonian, functions: Model | None, inverse: Model | None) -> PortHamiltonian:
     """See `PortHamiltonian.parametrised`."""
+    if functions is None:
+        if inverse is not None:
+            raise MethodError("inverse=... is that of functions=...")
+        return _parametrised(s, 0)
+    f = generators(s, functions)
+    c = coordinates(s, f, inverse)
+    new = _changed(s, c.w, c.old, SX.eye(s.n), c.names, c.start, {})
+    new.name = s.name
+    return _parametrised(new, f.numel())
+
+
+def _parametrised(s: PortHamiltonian, functions: int) -> PortHamiltonian:
+    """By elimination; the first states are the functions of theorem 8."""
     slopes = np.concatenate([each[:, :, 0] for each in values(s, s.role("gradient"))])
-    stored = [j for j in range(s.n) if np.abs(slopes[:, j]).max(initial=0.0) > SMALL * np.abs(slopes).max(initial=0.0)]
+    sizes = np.abs(slopes).max(axis=0, initial=0.0)
+    stored = [j for j in range(s.n) if j < functions or sizes[j] > SMALL * sizes.max(initial=0.0)]
     e = eliminated(s, stored)
     missing = [s.coordinates[j] for j in stored if j not in e.columns]
     tops = [e.columns.index(j) for j in stored if j in e.columns]
     turning = max((float(np.abs(Y[:, tops]).max(initial=0.0)) for Y in values(s, e.Y)), default=0.0)
     if missing or turning > SMALL:
         raise MethodError(
-            "the rates of states on which the energy depends cannot be separated from the others: give coordinates in which they "
-            "can with system.transformed(phi), by functions whose gradients are combinations of the rows of E"
+            "the rates of states on which the energy depends cannot be separated from the others: give functions=..., of which "
+            "the energy is a function and whose gradients are combinations of the rows of E"
         )
     r, p = len(e.rows), len(tops)
     thetas = [k for k in range(r) if k not in tops]
@@ -108,13 +123,13 @@ def _moved(s: PortHamiltonian, expression: SX, old: SX) -> SX:
 
 
 def transformed(
-    s: PortHamiltonian, phi: Model, U: Model | None, coordinates: Sequence[str] | None, initial: ArrayLike | None
+    s: PortHamiltonian, phi: Model, U: Model | None, names: Sequence[str] | None, initial: ArrayLike | None
 ) -> PortHamiltonian:
     """See `PortHamiltonian.transformed`."""
     n = s.n
     new = SX.sym("x", n)
     host = System.__new__(type(s))
-    names = list(coordinates or s.coordinates)
+    names = list(names or s.coordinates)
     System.__init__(host, names, s.parameters, s.name, None)
     host.x, host.t, host.u, host.par = new, s.t, s.u, s.par
     old = column("phi", host._trace("phi", phi, ("x", "t")), n)

@@ -11,7 +11,7 @@ from casadi import SX
 from numpy.typing import ArrayLike
 
 from dalembert.errors import MethodError, ModelError, suggesting
-from dalembert.systems import plain, port_changes, port_checks, port_parts, scales
+from dalembert.systems import normal_forms, plain, port_changes, port_checks, port_parts, scales
 from dalembert.systems.base import System
 from dalembert.systems.bases import bases, structured_bases
 from dalembert.systems.closure import closure
@@ -260,16 +260,7 @@ class PortHamiltonian(System):
 
     def blocks(self) -> tuple[list[int], list[int]] | None:
         """Rows and columns of `E` that are not zero, where they form an invertible block: the semi-explicit form."""
-        rows, columns = port_parts.blocks(self.expression("E"))
-        if len(rows) != len(columns):
-            return None
-        for x, t in self.samples():
-            block = self.at("E", x, t)[np.ix_(rows, columns)]
-            if not np.isfinite(block).all():
-                continue
-            if rows and np.linalg.cond(block) > 1e12:
-                return None
-        return rows, columns
+        return port_parts.block(self)
 
     @property
     def constant_E(self) -> bool:
@@ -288,15 +279,24 @@ class PortHamiltonian(System):
         return port_changes.semi_explicit(self, parameters)
 
     @suggesting
-    def parametrised(self) -> PortHamiltonian:
+    def parametrised(self, functions: Model | None = None, inverse: Model | None = None) -> PortHamiltonian:
         """An equivalent system with `E = [I 0 0; 0 0 0; 0 E32(x) I]`, `z = (grad H1, z2, 0)`, near the initial value.
 
         Its first two rows are a semi-explicit system in `(x1, x2)` with the parameter `x3`; the third is an equation of any kind
         for that (Kinon, Morandin, Schulze 2025, theorem 8, corollary 3). `discrete-gradient` treats it. It is found by
-        elimination where rates of the states on which the energy depends can be separated; in general coordinates must be changed
-        first, with `transformed`.
+        elimination where rates of the states on which the energy depends can be separated. In general `x1` are `functions` of `x`
+        that solve eq. F.3, which is checked: gradients in the row space of `E`, as that of the energy is. `x` as a function of
+        them and of some states, in this order, is `inverse`, and found where the functions are affine in some states.
         """
-        return port_changes.parametrised(self)
+        return port_changes.parametrised(self, functions, inverse)
+
+    @suggesting
+    def factors(self, x: ArrayLike, t: float = 0.0, parameters: Mapping[str, ArrayLike] | None = None) -> tuple[Array, Array]:
+        """Orthogonal `U` and `V` with `U^T E V = [E11 0; 0 0]`, `E11` invertible, as smooth as `E` near the initial value.
+
+        Kinon, Morandin, Schulze 2025, theorem 11: by elimination, then by Gram and Schmidt's process from the last column on.
+        """
+        return normal_forms.orthogonal(self, np.asarray(x, dtype=float), t, self.pack(parameters))
 
     @suggesting
     def transformed(

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import casadi as ca
+import numpy as np
 from casadi import SX
 
 from dalembert.errors import ModelError
 from dalembert.systems.shapes import texts
+
+if TYPE_CHECKING:
+    from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 
 def port_number(n: int, traced: Mapping[str, SX]) -> int:
@@ -79,3 +84,15 @@ def blocks(E: SX) -> tuple[list[int], list[int]]:
     """Rows and columns with an entry."""
     pattern = ca.sparsify(E).sparsity()
     return sorted(set(pattern.row())), sorted(set(pattern.get_col()))
+
+
+def block(s: PortHamiltonian) -> tuple[list[int], list[int]] | None:
+    """See `PortHamiltonian.blocks`."""
+    rows, columns = blocks(s.expression("E"))
+    if len(rows) != len(columns):
+        return None
+    for x, t in s.samples():
+        own = s.at("E", x, t)[np.ix_(rows, columns)]
+        if np.isfinite(own).all() and rows and np.linalg.cond(own) > 1e12:
+            return None
+    return rows, columns
