@@ -117,3 +117,19 @@ def test_programs_of_the_sources_agree_with_the_library():
             other = da.simulate(damped_double_pendulum(*pair), method, t_end=1.0, step=0.01)
             assert np.abs(run.p[:, k] - other.q[1:]).max() < 1e-14
             assert np.abs(run.v[:, k] - other.v[1:]).max() < 1e-11
+
+
+@pytest.mark.parametrize(
+    ("carried", "follows", "change"), [(True, False, -5.03e-6), (False, False, 4.115e-6), (False, True, -6.276e-10)]
+)
+def test_what_a_stopped_iteration_does_to_the_disk(carried, follows, change):
+    """At t = 250 with TOL = 1e-6: by where z0 comes from and whether y1 is an unknown; the last is da.Newton on spark-2."""
+    disk = da.catalog.rolling_disk()
+    q, v = (np.asarray(disk.initial[key], dtype=float)[None] for key in ("q", "v"))
+    w = Spark(Disk(), 0.1, np.array([1e-6]), carried, follows).run(q, v, 500, 500)[1]
+    found = 5 * ((w[-1] ** 2).sum() - (w[0] ** 2).sum()) / 2  # linear in time
+    assert found == pytest.approx(change, rel=2e-2)
+    if follows:
+        sol = da.simulate(disk.to_dae("index2"), "spark-2", t_end=50.0, step=0.1, newton=da.Newton(tolerance=1e-6))
+        other = 5 * ((sol.y[-1, 4:] ** 2).sum() - (sol.y[0, 4:] ** 2).sum()) / 2
+        assert found == pytest.approx(other, rel=1e-3)

@@ -6,7 +6,8 @@ Hilden (2009, sec. 2.5.1): `J` once, at `(y0, z0)`; guess `Y_i = y0 + c_i h f(y0
 `eta_k |dX_k| <= 0.03 TOL`, with `eta = theta / (1 - theta)` and `theta` the mean rate of the last changes. Symank (2025,
 sec. 7.1): guess `Y_i = y0`, stop where the residual has fallen to a part `TOL` of that of the guess.
 `z0` follows from the hidden constraint. Nothing else is looked at: a step that the library itself would refuse is taken. The end
-of the step is no unknown here, it follows from the stages; in Hilden's equations it is one, and lags behind by one iteration.
+of the step is no unknown here, it follows from the stages, and what can be solved exactly is split off; in Hilden's equations it
+is one, and lags behind by one iteration. A stopped iteration depends on it: `experiments.spark` has both ways.
 """
 
 from __future__ import annotations

@@ -3,6 +3,10 @@
 A program of the source's algorithm, independent of the library: unit mass, `q' = v`, `v' = F(q) + A(q)^T z`, `0 = A(q) v`. One
 Jacobian at the beginning of the step, the guess (2.22), and `eta |dX| <= 0.03 TOL`. Many orbits are run at once, each with a
 tolerance of its own.
+
+What the source leaves open is a choice: `z0` of a step is that of the hidden constraint, or `Z2` of the step before. Its unknowns
+contain the end `y1` of the step (2.21), which lags behind the stages by an iteration; without it, `y1` follows from the stages,
+as in `da.Newton`. A stopped iteration depends on both.
 """
 
 from __future__ import annotations
@@ -91,6 +95,8 @@ class Spark:
     system: Disk | Oscillator
     h: float
     tolerance: Array  # one for each orbit
+    carried: bool = False  # z0 is the last stage's of the step before, else that of the hidden constraint
+    follows: bool = False  # y1 follows from the stages, else it is one of the unknowns
 
     def multipliers(self, q: Array, v: Array) -> Array:
         """From the constraint of accelerations."""
@@ -120,10 +126,11 @@ class Spark:
         Y, y1 = X[:, : 4 * n].reshape(len(X), 2, 2 * n), X[:, -2 * n :]
         return Y[..., :n], Y[..., n:], X[:, 4 * n : -2 * n].reshape(len(X), 2, -1), y1[:, :n], y1[:, n:]
 
-    def jacobian(self, q: Array, v: Array, z: Array) -> Array:
-        """J of sec. 2.5.1, all derivatives at the beginning of the step."""
+    def jacobian(self, q: Array, v: Array, z: Array, q1: Array, v1: Array) -> Array:
+        """J of sec. 2.5.1, derivatives at the beginning of the step; those of the constraint at its end there, at `(q1, v1)`."""
         n, m, h, s = q.shape[-1], z.shape[-1], self.h, self.system
         A, K, D = s.constraint(q), s.force_slope(q, z), s.constraint_slope(q, v)
+        A1, D1 = s.constraint(q1), s.constraint_slope(q1, v1)
         At, size = np.swapaxes(A, -1, -2), 2 * (2 * n + m) + 2 * n
         J = np.zeros((len(q), size, size)) + np.eye(size)
         J[:, 4 * n : 4 * n + 2 * m, 4 * n : 4 * n + 2 * m] = 0.0
@@ -143,24 +150,36 @@ class Spark:
                 J[:, vi, qj] -= h * IIIB[i, j] * K
                 J[:, vi, zj] -= h * IIIB[i, j] * At
                 J[:, gi, qj], J[:, gi, vj] = MOMENTS[i, j] * D, MOMENTS[i, j] * A
-            J[:, gi, -2 * n : -n], J[:, gi, -n:] = MOMENTS[i, 2] * D, MOMENTS[i, 2] * A
+            J[:, gi, -2 * n : -n], J[:, gi, -n:] = MOMENTS[i, 2] * D1, MOMENTS[i, 2] * A1
             J[:, -2 * n : -n, vi] -= h * WEIGHTS[i] * np.eye(n)
             J[:, -n:, qi] -= h * WEIGHTS[i] * K
             J[:, -n:, gi] -= h * WEIGHTS[i] * At
         return J
 
-    def step(self, q: Array, v: Array) -> tuple[Array, Array]:
-        """One step of all orbits: the guess (2.22), then algorithm 2.1."""
-        n, h, z = q.shape[-1], self.h, self.multipliers(q, v)
-        inverse = np.linalg.inv(self.jacobian(q, v, z))
+    def ended(self, q0: Array, v0: Array, X: Array) -> Array:
+        """`X` with the end of the step as it follows from the stages."""
+        Q, V, Z, _, _ = self.split(X, q0.shape[-1])
+        rate = self.system.force(Q) + np.einsum("...ij,...i->...j", self.system.constraint(Q), Z)
+        out = X.copy()
+        out[:, -2 * q0.shape[-1] :] = np.concatenate([q0 + self.h * (WEIGHTS @ V), v0 + self.h * (WEIGHTS @ rate)], axis=-1)
+        return out
+
+    def step(self, q: Array, v: Array, z: Array | None = None) -> tuple[Array, Array, Array]:
+        """One step of all orbits: the guess (2.22), then algorithm 2.1; `z0` is that of the hidden constraint if not given."""
+        n, h = q.shape[-1], self.h
+        z = self.multipliers(q, v) if z is None else z
+        measured = slice(None, -2 * n) if self.follows else slice(None)
         a = self.system.force(q) + np.einsum("...ij,...i->...j", self.system.constraint(q), z)
+        there = (q + h * v, v + h * a) if self.follows else (q, v)
+        inverse = np.linalg.inv(self.jacobian(q, v, z, *there))
         ends = np.concatenate([q + h * v, v + h * a], axis=-1)
         X = np.concatenate([q, v, ends, z, z, ends], axis=-1)
         open_, before, rate = np.ones(len(q), dtype=bool), np.ones(len(q)), np.ones(len(q))
         for k in range(40):
+            X = self.ended(q, v, X) if self.follows else X
             update = np.where(open_[:, None], -np.einsum("bij,bj->bi", inverse, self.residual(q, v, X)), 0.0)
             X = X + update
-            size = np.linalg.norm(update, axis=-1)
+            size = np.linalg.norm(update[:, measured], axis=-1)
             if k:
                 theta = size / np.maximum(before, 1e-300)
                 rate = theta if k == 1 else np.sqrt(rate * theta)
@@ -168,14 +187,15 @@ class Spark:
             if not open_.any():
                 break
             before = np.where(open_, size, before)
-        *_, q1, v1 = self.split(X, n)
-        return q1, v1
+        _, _, Z, q1, v1 = self.split(self.ended(q, v, X) if self.follows else X, n)
+        return q1, v1, Z[:, -1]
 
     def run(self, q: Array, v: Array, count: int, every: int) -> tuple[Array, Array]:
         """Positions and velocities after each `every` steps, the start included; the first axis is time."""
-        kept = [(q, v)]
+        kept, z = [(q, v)], None
         for k in range(1, count + 1):
-            q, v = self.step(q, v)
+            q, v, last = self.step(q, v, z)
+            z = last if self.carried else None
             if k % every == 0:
                 kept.append((q, v))
         return np.array([a for a, _ in kept]), np.array([b for _, b in kept])
