@@ -324,3 +324,20 @@ def test_multipliers_of_murua_by_the_weights_gamma(stages, counts):
     runs = [da.simulate(system, method, **start, t_end=0.5, step=0.5 / n, compile=False) for n in counts]
     assert_order([np.abs(run.lam[-1] - exact).max() for run in runs], 0.5 / np.array(counts), stages, told=str(stages))
     assert runs[0].t_lam[-1] == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("stages", [1, 2, 3])
+def test_multipliers_of_murua_as_printed(stages):
+    """Definition 6.5 of Symank 2025 leaves out `gamma_0 z0`, which its tables need: with it the multipliers come out."""
+    system = da.catalog.double_pendulum()
+    start = da.consistent(system, q=[0.8, -0.6, 1.6, -1.2], v=[0.6, 0.8, 0.6, 0.8])
+    step = 1 / 400
+    true = da.simulate(system, da.methods.Murua(stages), **start, t_end=0.5, step=step)
+    printed = da.simulate(system, da.methods.Murua(stages, multipliers="printed"), **start, t_end=0.5, step=step, compile=False)
+    np.testing.assert_array_equal(printed.q, true.q)
+    size = np.abs(true.lam).max()
+    assert np.abs(printed.lam - true.lam).max() > 0.9 * size  # twice the multiplier, or about nothing
+    z, sign = [start.lam], (-1.0) ** stages
+    for row in printed.lam:
+        z.append(sign * z[-1] + row)
+    assert np.abs(np.array(z[1:]) - true.lam).max() < 2e-2 * size

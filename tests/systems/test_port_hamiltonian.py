@@ -317,8 +317,30 @@ def test_general_quasilinear_equations():
         ]
         assert_order([np.abs(s.x[-1, :2] - truth).max() for s in runs], [0.1, 0.05, 0.025], order)
         assert not runs[0].energy.any()
-    with pytest.raises(da.ModelError, match="f cannot depend on 'u'"):
-        da.PortHamiltonian.descriptor(1, E=[[1.0]], f=lambda x, u: u, B=[[1.0]])
+    with pytest.raises(da.ModelError, match="f cannot depend on 'u'"):  # there are none
+        da.PortHamiltonian.descriptor(1, E=[[1.0]], f=lambda x, u: u)
+
+
+def test_inputs_inside_of_quasilinear_equations():
+    """`x1' = sin(u) - x1 x2`, `0 = x2 - u^2 - x1`: the same as a plain equation, not connected."""
+    system = da.PortHamiltonian.descriptor(
+        2, E=[[1, 0], [0, 0]], f=lambda x, u: [np.sin(u[0]) - x[0] * x[1], x[1] - u[0] ** 2 - x[0]], ports=["u"],
+        initial={"x": [0.5, 0.5]},
+    )  # fmt: skip
+    u = lambda t: [np.cos(2 * t)]  # noqa: E731
+    start = da.consistent(system, x=[0.5, 0.0], u=u(0.0)).x
+    np.testing.assert_allclose(start, [0.5, 1.5], atol=1e-14)
+    rate = lambda t, y: [np.sin(u(t)[0]) - y[0] * (u(t)[0] ** 2 + y[0])]  # noqa: E731
+    truth = solve_ivp(rate, (0, 1), [0.5], rtol=1e-12, atol=1e-13).y[0, -1]
+    sol = da.simulate(system, "gauss-3", x=start, t_end=1.0, step=0.02, u=u)
+    assert sol.x[-1, 0] == pytest.approx(truth, abs=1e-10)
+    steps = [0.1, 0.05, 0.025]
+    runs = [da.simulate(system, "discrete-gradient", x=start, t_end=1.0, step=h, u=u, compile=False) for h in steps]
+    assert_order([abs(run.x[-1, 0] - truth) for run in runs], steps, 2)
+    with pytest.raises(da.MethodError, match="inputs inside of f"):
+        system.autonomous()
+    with pytest.raises(da.ModelError, match="inputs inside of f"):
+        da.connect({"a": system, "b": quasilinear()})
 
 
 def test_quasilinear_equations_whose_range_turns():

@@ -257,22 +257,26 @@ class Shake(RungeKutta):
 class Murua(Staged):
     """Murua's method: Gauss collocation with velocity constraints at Lobatto nodes, order 2 s. Keeps: velocity constraints.
 
-    Multipliers of a mechanical solution are those of the acceleration level; with `multipliers="stages"` they are
-    `z1 = sum_i gamma_i Z_i`, the polynomial through those of the stages at the end of the step (Symank 2025, def. 6.5).
+    Multipliers of a mechanical solution are those of the acceleration level. With `multipliers="stages"` they are
+    `z1 = sum_i gamma_i Z_i`, the polynomial through those of the stages at the end of the step (Symank 2025, def. 6.5). The
+    weights in the tables of that source belong to a polynomial through `z0` too, and have the sum `1 - gamma_0 = 1 - (-1)^s`;
+    `multipliers="printed"` takes them as the definition prints it, without `gamma_0 z0`: no approximation of a multiplier.
     """
 
     multipliers: str = "level"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        one_of("multipliers", self.multipliers, ("level", "stages"))
+        one_of("multipliers", self.multipliers, ("level", "stages", "printed"))
 
     @cached_property
     def scheme(self) -> Scheme:
         own = scheme.murua(int(self.stages))
         if self.multipliers == "level":
             return own
-        return replace(own, report=(tuple(lagrange(own.tables[0].c, np.ones(1))[0].tolist()), 1.0))
+        through = 1 if self.multipliers == "printed" else 0  # a polynomial through z0 as well
+        weights = lagrange(np.append(np.zeros(through), own.tables[0].c), np.ones(1))[0]
+        return replace(own, report=(tuple(weights[through:].tolist()), 1.0))
 
 
 @register(

@@ -93,6 +93,8 @@ def _check(systems: Mapping[str, PortHamiltonian]) -> None:
             raise ModelError(f"a system cannot be called {key!r}: its name becomes part of the names of states")
         if system.has("law"):
             raise ModelError(f"{key!r} has a feedback law of its own; connect the system without it")
+        if system.depends("r", "u"):
+            raise ModelError(f"{key!r} has inputs inside of f; connect takes those that enter by B")
 
 
 class _Parts:

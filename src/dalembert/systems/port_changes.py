@@ -165,6 +165,8 @@ def _changed(
 
 def autonomous(s: PortHamiltonian) -> PortHamiltonian:
     """See `PortHamiltonian.autonomous`."""
+    if s.depends("r", "u"):
+        raise MethodError("inputs inside of f would become part of E: give time as a state of your own")
     n = s.n
     x, tau = SX.sym("x", n + 1), SX.sym("t")
     at = {"x": x[:n], "t": x[n]}

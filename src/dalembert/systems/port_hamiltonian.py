@@ -128,23 +128,17 @@ class PortHamiltonian(System):
         parameters: Mapping[str, ArrayLike] | None = None, name: str | None = None,
         initial: Mapping[str, ArrayLike] | None = None,
     ) -> PortHamiltonian:  # fmt: skip
-        """Any equations `E(x, t) x' = f(x, t) + B u`: a port-Hamiltonian system without energy, `H = 0`, `z = 0`, `r = -f`.
+        """Any equations `E(x, t) x' = f(x, t, u) + B u`: a port-Hamiltonian system without energy, `H = 0`, `z = 0`, `r = -f`.
 
-        Its outputs and its power balance are zero. Where the range of `E` turns with the state, `discrete-gradient` treats it,
-        which is the midpoint rule here.
+        There are as many inputs as `B` has columns, or without it as there are names of `ports`. Outputs and power balance are
+        zero. Where the range of `E` turns with the state, `discrete-gradient` treats it, which is the midpoint rule here.
         """
+        n = coordinates if isinstance(coordinates, int) else len(coordinates)
         self = cls(
-            coordinates,
-            hamiltonian=0.0,
-            E=E,
-            B=B,
-            z=lambda x: 0 * x,
-            ports=ports,
-            parameters=parameters,
-            name=name,
-            initial=initial,
-        )
-        self._define("r", ca.densify(-column("f", self._trace("f", f, ("x", "t")), self.n)))
+            coordinates, hamiltonian=0.0, E=E, B=np.zeros((n, len(ports))) if B is None and ports else B, z=lambda x: 0 * x,
+            ports=ports, parameters=parameters, name=name, initial=initial,
+        )  # fmt: skip
+        self._define("r", ca.densify(-column("f", self._trace("f", f, ("x", "t", "u") if self.nu else ("x", "t")), self.n)))
         return self
 
     @classmethod
