@@ -214,3 +214,49 @@ def test_a_falling_disk_keeps_its_energy_and_rolls():
     assert np.ptp(sol.energy) < 1e-7
     assert np.ptp(sol.kinetic) > 0.1
     assert np.abs(sol.residual("velocity")).max() < 1e-14
+
+
+def newton_euler(t, y, m=1.0, R=0.25, axial=0.5, diametral=0.25, g=9.81):
+    """A rolling disk by the laws of Newton and Euler: centre, axis, angular velocity; no coordinates of the library."""
+    a, w = y[3:6], y[6:9]
+    up = np.array([0.0, 0.0, 1.0])
+    turn = np.cross(w, a)
+    inside, moved = up - a[2] * a, -turn[2] * a - a[2] * turn  # the vertical in the plane of the disk, and its rate
+    size = np.linalg.norm(inside)
+    arm, rate = -R * inside / size, -R * (moved / size - inside * (inside @ moved) / size**3)  # to the point of contact
+    A, D = axial * m * R**2, diametral * m * R**2
+    across = np.array([np.cross(arm, np.cross(e, arm)) for e in np.eye(3)]).T  # of w': arm x (w' x arm)
+    left = D * np.eye(3) + (A - D) * np.outer(a, a) + m * across
+    right = -(A - D) * ((w @ turn) * a + (w @ a) * turn) - m * np.cross(arm, np.cross(w, rate)) + m * g * np.cross(arm, up)
+    return np.concatenate([-np.cross(w, arm), turn, np.linalg.solve(left, right)])
+
+
+def test_the_falling_disk_by_the_laws_of_newton_and_euler():
+    disk = da.catalog.falling_disk()
+    start = da.consistent(disk, q=[0.1, -0.2, 0.3, 0.25, 0.0], v=[1.0, 0.0, 0.8, -0.3, 6.0])
+    assert start.v[4] > 3.0
+
+    def independent(q, v):
+        phi, lean = q[2], q[3]
+        ahead = np.array([np.cos(phi), np.sin(phi), 0.0])
+        up = np.array([-np.sin(lean) * np.sin(phi), np.sin(lean) * np.cos(phi), np.cos(lean)])
+        axis = np.cross(ahead, up)
+        return np.concatenate([[q[0], q[1], 0.0] + 0.25 * up, axis, [0, 0, v[2]] - v[3] * ahead - v[4] * axis])
+
+    sol = da.simulate(disk, "spark-3", q=start.q, v=start.v, t_end=1.0, step=0.0025)
+    exact = solve_ivp(newton_euler, (0, 1), independent(start.q, start.v), rtol=1e-11, atol=1e-12).y[:, -1]
+    np.testing.assert_allclose(independent(sol.q[-1], sol.v[-1]), exact, atol=2e-8)
+    assert np.abs(sol.q[-1, 3] - start.q[3]) > 0.05
+
+
+def test_the_picture_of_the_falling_disk_touches_the_plane():
+    disk = da.catalog.falling_disk()
+    points = disk.numeric("points", disk.pack(), q=np.array([0.3, -0.1, 0.7, 0.4, 1.3])).reshape(-1, 3)
+    rim, centre, contact = points[:24], points[24], points[25]
+    np.testing.assert_allclose(np.linalg.norm(rim - centre, axis=1), 0.25, atol=1e-15)
+    np.testing.assert_allclose(np.linalg.norm(contact - centre), 0.25, atol=1e-15)
+    assert np.linalg.matrix_rank(np.vstack([rim, contact]) - centre, tol=1e-12) == 2  # all in one plane
+    assert rim[:, 2].min() > -1e-15
+    rolled = disk.numeric("points", disk.pack(), q=np.array([0.3, -0.1, 0.7, 0.4, 1.301])).reshape(-1, 3)
+    highest = rim[:, 2].argmax()
+    assert (rolled - points)[highest, :2] @ [np.cos(0.7), np.sin(0.7)] > 0  # the top goes ahead

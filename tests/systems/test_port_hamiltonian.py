@@ -340,7 +340,7 @@ def test_inputs_inside_of_quasilinear_equations():
     with pytest.raises(da.MethodError, match="inputs inside of f"):
         system.autonomous()
     with pytest.raises(da.ModelError, match="inputs inside of f"):
-        da.connect({"a": system, "b": quasilinear()})
+        da.connect({"a": system, "b": quasilinear()}, [])
 
 
 def test_quasilinear_equations_whose_range_turns():

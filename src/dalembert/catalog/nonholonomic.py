@@ -59,6 +59,15 @@ def falling_disk(m: float = 1.0, R: float = 0.25, axial: float = 0.5, diametral:
         ]
         return [[sum(k * r[i] * r[j] for k, r in rows) for j in range(5)] for i in range(5)]
 
+    def wheel(q: Symbols, R: Symbols) -> Matrix:
+        """24 points of the rim, the centre, and the point of contact."""
+        up = [-np.sin(q[3]) * np.sin(q[2]), np.sin(q[3]) * np.cos(q[2]), np.cos(q[3])]
+        ahead, contact = [np.cos(q[2]), np.sin(q[2]), 0.0], [q[0], q[1], 0.0]
+        centre = [c + R * u for c, u in zip(contact, up, strict=True)]
+        angles = (q[4] + 2 * np.pi * k / 24 for k in range(24))
+        rim = [[c + R * (np.sin(a) * f + np.cos(a) * u) for c, f, u in zip(centre, ahead, up, strict=True)] for a in angles]
+        return [*rim, centre, contact]
+
     return Mechanical(
         ("x", "y", "phi", "theta", "psi"),
         mass=mass,
@@ -67,7 +76,11 @@ def falling_disk(m: float = 1.0, R: float = 0.25, axial: float = 0.5, diametral:
         parameters={"m": m, "R": R, "axial": axial, "diametral": diametral, "g": g},
         name="falling disk",
         initial={"q": [0.0, 0.0, 0.0, 0.2, 0.0], "v": [5.0 * R, 0.0, 0.0, 0.0, 5.0]},
-    )
+        picture=Picture(
+            wheel, links=((24, 0), (24, 12)), bodies=(range(24),), trails=(25,),
+            units=SI | {"phi": "rad", "theta": "rad", "psi": "rad"},
+        ),
+    )  # fmt: skip
 
 
 @declared(ModelError)
