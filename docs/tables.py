@@ -1,16 +1,20 @@
 """Write the tables of the pages that the library itself knows: `python docs/tables.py`.
 
-`methods.md` wholly, the comparison in `choosing.md`, and the orders on index 2 in `theory.md`.
+`methods.md` wholly, the comparison in `choosing.md`, the orders on index 2 in `theory.md`, and in the prose of pages the numbers
+of experiments, which stand between marks: `<!-- id; claim; format -->number<!-- . -->`. The claim is a part of that of one row;
+the format `s` takes what the row has as it is.
 """
 
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import dalembert as da
 from dalembert import tables
 from dalembert.engine.case import Case
+from dalembert.experiments.base import Row
 from dalembert.methods.base import Method
 from dalembert.methods.runge_kutta import RungeKutta
 from dalembert.systems.base import System
@@ -96,7 +100,32 @@ def fill(page: str, mark: str, text: str) -> str:
     return re.sub(rf"{begin}.*?{end}", lambda _: f"{begin}\n\n{text}\n\n{end}", page, count=1, flags=re.S)
 
 
+MARK = re.compile(r"<!-- (?P<id>[\w./-]+); (?P<claim>[^;]+); (?P<form>[^ ]+) -->(?P<value>.*?)<!-- \. -->", re.S)
+PROSE = ("errata.md", "nonholonomic.md", "theory.md")
+
+
+@cache
+def _rows(id: str) -> tuple[Row, ...]:
+    return tuple(da.experiments.run(id).rows)
+
+
+def numbers(page: str, seconds: float = float("inf")) -> str:
+    """A page with the numbers of its experiments, of those that take less than some time."""
+
+    def number(found: re.Match[str]) -> str:
+        id, claim, form, value = (found[key] for key in ("id", "claim", "form", "value"))
+        if da.experiments.REGISTER[id].seconds < seconds:
+            (row,) = (row for row in _rows(id) if claim in row.what)
+            value = row.ours if form == "s" else f"{float(row.ours):{form}}"
+        return f"<!-- {id}; {claim}; {form} -->{value}<!-- . -->"
+
+    return MARK.sub(number, page)
+
+
 if __name__ == "__main__":
+    for name in PROSE:
+        page = HERE / name
+        page.write_text(numbers(page.read_text(encoding="utf-8")), encoding="utf-8")
     (HERE / "methods.md").write_text(methods(), encoding="utf-8")
     for name, mark, text in (("choosing.md", "comparison", comparison()), ("theory.md", "orders", orders())):
         page = HERE / name

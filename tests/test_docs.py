@@ -119,6 +119,29 @@ def test_tables_are_as_the_library_writes_them():
     assert written["orders"]() in (DOCS / "theory.md").read_text(), "run python docs/tables.py"
 
 
+def test_numbers_in_prose_are_those_of_the_experiments():
+    """Those of the short ones are computed again; every mark names an experiment."""
+    written, marked = runpy.run_path(str(DOCS / "tables.py")), 0
+    for page in DOCS.glob("*.md"):
+        text = page.read_text(encoding="utf-8")
+        found = list(written["MARK"].finditer(text))
+        assert text.count("<!-- . -->") == len(found), page.name
+        assert not found or page.name in written["PROSE"]
+        assert {match["id"] for match in found} <= set(da.experiments.REGISTER)
+        assert written["numbers"](text, seconds=7.0) == text, "run python docs/tables.py"
+        marked += len(found)
+    assert marked >= 8
+
+
+def test_the_table_of_five_ways_is_as_measured():
+    """The rows that are not round-off, of the quick methods."""
+    drift = runpy.run_path(str(DOCS / "drift.py"))
+    shown = [[c.strip() for c in line.split("|")[1:-1]] for line in (DOCS / "daes.md").read_text().splitlines()]
+    assert [row[0] for row in shown if row and row[0] in drift["CASES"]] == list(drift["CASES"])
+    for label in ("index 1, RK45", "Baumgarte, xi = 0.8, omega = 2"):
+        assert drift["row"](label, drift["run"](label)) in shown, "run python docs/drift.py"
+
+
 def test_numbers_of_the_verification_page_can_be_measured_again():
     measure = runpy.run_path(str(DOCS / "verify.py"))
     rows = [

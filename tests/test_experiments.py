@@ -101,6 +101,14 @@ def test_panels_are_drawn():
     drawn = figure(result)
     assert [ax.get_title(loc="left") for ax in drawn.axes] == ["as lines", "as log", "as points", "as path"]
     assert all(len(ax.lines) == 2 for ax in drawn.axes)
+    assert all(ax.get_legend().get_frame_on() for ax in drawn.axes)
+
+
+def test_more_curves_than_colours_can_be_told_apart():
+    result, t = Result("x", "a title", "a source", True), np.linspace(0.0, 1.0, 50)
+    result.panel("ten", "time", "value", {f"orbit {k}": (t, t + k) for k in range(10)})
+    lines = figure(result).axes[0].lines
+    assert len({(line.get_color(), line.get_linestyle()) for line in lines}) == 10
 
 
 def test_programs_of_the_sources_agree_with_the_library():

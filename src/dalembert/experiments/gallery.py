@@ -16,7 +16,7 @@ from dalembert._version import __version__
 from dalembert.errors import MethodError
 from dalembert.experiments.base import REGISTER, Panel, Result
 from dalembert.plotting import COLOURS, LEVELS, convergence, crowded, finish, magnitude, style
-from dalembert.plotting.canvas import Array
+from dalembert.plotting.canvas import Array, dashes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -118,14 +118,14 @@ def figure(result: Result) -> Figure | None:
 
 def _panel(ax: Axes, panel: Panel) -> None:
     """A figure of the source: its curves in its own coordinates."""
-    for name, (x, y) in panel.curves.items():
+    for k, (name, (x, y)) in enumerate(panel.curves.items()):
         if panel.style == "log":
             magnitude(ax, x, y, name)
         elif panel.style == "points":
             ax.plot(x, y, ".", ms=1.2, mew=0, rasterized=True, label=name)
         else:
             every = 1 if panel.style == "path" else max(1, len(x) // 3000)
-            ax.plot(x[::every], y[::every], lw=0.6 if panel.style == "path" else 0.9, label=name)
+            ax.plot(x[::every], y[::every], ls=dashes(k), lw=0.6 if panel.style == "path" else 0.9, label=name)
     if panel.style == "path":
         ax.set_aspect("equal", adjustable="datalim")
     finish(ax, panel.across, panel.up, panel.title)

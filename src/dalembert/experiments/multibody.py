@@ -184,7 +184,7 @@ def _guesses(r: Result) -> None:
     )
     r.below("the same, median", float(np.median((found[:, 1] / found[:, 0])[moving])), 0.05, "clearly an improvement")
     curves = {name: (t[moving], found[moving, k]) for k, name in enumerate(("naive", "educated"))}
-    r.panel("fig. 9d: equations at the first guess", "time $t$", "norm", curves, "log")
+    r.panel("fig. 9d: equations at the first guess", "time $t$", "norm of the equations", curves, "log")
 
 
 def _followed(p: Array, v: Array, z: float, h: float, nodes: Array) -> tuple[Array, Array, Array, Array]:

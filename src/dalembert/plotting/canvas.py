@@ -114,8 +114,8 @@ def crowded(ax: Axes) -> None:
         columns = 2 if count < 7 else 4 if count < 9 else 3
         below = ax.transAxes + ScaledTranslation(0.0, -0.5, ax.figure.dpi_scale_trans)  # half an inch for the label of the axis
         ax.legend(fontsize="x-small", ncols=columns, loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=below)
-    elif count:
-        ax.legend(fontsize="x-small")
+    elif count:  # readable where no corner is free of curves
+        ax.legend(fontsize="x-small", frameon=True, framealpha=0.8, edgecolor="none")
 
 
 def thin(n: int, most: int = 4000) -> NDArray[np.intp]:
