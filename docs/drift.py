@@ -13,7 +13,7 @@ from dalembert.experiments.daes import pendulum
 from dalembert.methods.base import Method
 from dalembert.plotting import finish, magnitude, style
 from dalembert.reduced import Baumgarte, CoordinatePartition, Projection
-from dalembert.simulate import simulate
+from dalembert.simulation import simulate
 from dalembert.solution import Solution
 
 HERE = Path(__file__).parent

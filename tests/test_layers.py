@@ -14,7 +14,7 @@ LAYERS = (
     ("discrete",),
     ("methods",),
     ("engine",),
-    ("checkpoint", "sensitivity", "simulate", "solution"),
+    ("checkpoint", "sensitivities", "simulation", "solution"),
     ("analysis", "reduced"),
     ("plotting",),
     ("reporting",),

@@ -1,52 +1,97 @@
 """dalembert: write the energy and the constraints, get motion that keeps them."""
 
-from dalembert import analysis, catalog, discrete, experiments, methods, plotting, reduced, reporting
-from dalembert._version import __version__
-from dalembert.analysis import compare, convergence, diagnose, poincare
-from dalembert.catalog import list_systems
-from dalembert.engine import control
-from dalembert.engine.consistency import consistent
-from dalembert.engine.consistent import Consistent
-from dalembert.engine.events import Event, Hits
-from dalembert.engine.literal import Newton
-from dalembert.errors import (
-    CompilerError,
-    ConvergenceError,
-    DalembertError,
-    DalembertWarning,
-    FileError,
-    InconsistentState,
-    Interrupted,
-    MethodError,
-    MissingPackage,
-    ModelError,
-    SingularConstraints,
-    StepTooSmall,
-    UnknownKeyword,
-)
-from dalembert.methods import Method, Scheme, Step, compose, list_methods
-from dalembert.sensitivity import Sensitivity, sensitivity
-from dalembert.simulate import simulate
-from dalembert.solution import Sample, Solution, load
-from dalembert.systems import (
-    Couple,
-    DiracStructure,
-    Feedback,
-    Hamiltonian,
-    IndexOneDAE,
-    IndexThreeDAE,
-    IndexTwoDAE,
-    Lagrangian,
-    LinearDAE,
-    Mechanical,
-    Picture,
-    PortHamiltonian,
-    Relation,
-    System,
-    connect,
-    from_sympy,
-    unpack,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from dalembert import analysis, catalog, discrete, experiments, methods, plotting, reduced, reporting
+    from dalembert._version import __version__
+    from dalembert.analysis import compare, convergence, diagnose, poincare
+    from dalembert.catalog import list_systems
+    from dalembert.engine import control
+    from dalembert.engine.consistency import consistent
+    from dalembert.engine.consistent import Consistent
+    from dalembert.engine.events import Event, Hits
+    from dalembert.engine.literal import Newton
+    from dalembert.errors import (
+        CompilerError,
+        ConvergenceError,
+        DalembertError,
+        DalembertWarning,
+        FileError,
+        InconsistentState,
+        Interrupted,
+        MethodError,
+        MissingPackage,
+        ModelError,
+        SingularConstraints,
+        StepTooSmall,
+        UnknownKeyword,
+    )
+    from dalembert.methods import Method, Scheme, Step, compose, list_methods
+    from dalembert.sensitivities import Sensitivity, sensitivity
+    from dalembert.simulation import simulate
+    from dalembert.solution import Sample, Solution, load
+    from dalembert.systems import (
+        Couple,
+        DiracStructure,
+        Feedback,
+        Hamiltonian,
+        IndexOneDAE,
+        IndexThreeDAE,
+        IndexTwoDAE,
+        Lagrangian,
+        LinearDAE,
+        Mechanical,
+        Picture,
+        PortHamiltonian,
+        Relation,
+        System,
+        connect,
+        from_sympy,
+        unpack,
+    )
+
+# What the package has is imported when it is first asked for: `import dalembert` and `dalembert --help` are quick.
+_WHERE = {
+    "dalembert._version": "__version__",
+    "dalembert.analysis": "compare convergence diagnose poincare",
+    "dalembert.catalog": "list_systems",
+    "dalembert.engine.consistency": "consistent",
+    "dalembert.engine.consistent": "Consistent",
+    "dalembert.engine.events": "Event Hits",
+    "dalembert.engine.literal": "Newton",
+    "dalembert.errors": "CompilerError ConvergenceError DalembertError DalembertWarning FileError InconsistentState Interrupted "
+    "MethodError MissingPackage ModelError SingularConstraints StepTooSmall UnknownKeyword",
+    "dalembert.methods": "Method Scheme Step compose list_methods",
+    "dalembert.sensitivities": "Sensitivity sensitivity",
+    "dalembert.simulation": "simulate",
+    "dalembert.solution": "Sample Solution load",
+    "dalembert.systems": "Couple DiracStructure Feedback Hamiltonian IndexOneDAE IndexThreeDAE IndexTwoDAE Lagrangian LinearDAE "
+    "Mechanical Picture PortHamiltonian Relation System connect from_sympy unpack",
+}
+_NAMES = {name: module for module, names in _WHERE.items() for name in names.split()}
+_MODULES = ("analysis", "catalog", "discrete", "experiments", "methods", "plotting", "reduced", "reporting")
+
+
+def __getattr__(name: str) -> object:
+    if name in _MODULES:
+        value: object = import_module(f"dalembert.{name}")
+    elif name == "control":
+        value = import_module("dalembert.engine.control")
+    elif name in _NAMES:
+        value = getattr(import_module(_NAMES[name]), name)
+    else:
+        raise AttributeError(f"module 'dalembert' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
 
 __all__ = [
     "CompilerError",

@@ -1,7 +1,7 @@
 """Functions that a low layer calls and a higher layer defines, so that no layer imports one above it.
 
 A result has methods such as `plot()` whose code lies in a higher layer than its class. The module of the class declares a hook,
-typed and called like the function, and the higher layer sets it when it is imported (`import dalembert` imports all layers):
+typed and called like the function, and the higher layer sets it when it is imported, at the latest by the first call:
 
     PLOT: Hook[[Convergence, Axes | None], Axes] = Hook("Convergence.plot", "dalembert.plotting")    # analysis/comparison.py
 
@@ -11,6 +11,7 @@ typed and called like the function, and the higher layer sets it when it is impo
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib import import_module
 from typing import Generic, ParamSpec, TypeVar
 
 from dalembert.errors import DalembertError
@@ -32,5 +33,7 @@ class Hook(Generic[P, R]):
 
     def __call__(self, *arguments: P.args, **options: P.kwargs) -> R:
         if self._function is None:
-            raise DalembertError(f"{self.name} is defined by {self.module}, which is not imported: import {self.module}")
+            import_module(self.module)
+        if self._function is None:
+            raise DalembertError(f"{self.name} is to be defined by {self.module}, which does not do it")
         return self._function(*arguments, **options)

@@ -9,6 +9,7 @@ from typing import TypeVar
 
 from dalembert.errors import MethodError, suggest
 
+VALUES = ("q", "v", "p", "x", "y", "z", "lam")  # initial values
 FORMATS = ("text", "markdown", "latex", "csv")
 R = TypeVar("R", covariant=True)
 

@@ -18,10 +18,11 @@ from dalembert.engine.progress import Bar
 from dalembert.errors import CompilerError, MethodError, suggesting
 from dalembert.hooks import Hook
 from dalembert.methods.base import Method, find
-from dalembert.simulate import simulate
+from dalembert.simulation import simulate
 from dalembert.solution import Solution
 from dalembert.systems import System
 from dalembert.systems.constrained import Constrained
+from dalembert.tables import VALUES as VALUES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -54,7 +55,6 @@ class Options(TypedDict, total=False):
     compile: bool | str
 
 
-VALUES = ("q", "v", "p", "x", "y", "z", "lam")  # initial values
 SINGLE = ("events", "checkpoint")  # keywords of `simulate` for one run alone; they get an error of their own
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.methods.base import Method
-from dalembert.simulate import simulate
+from dalembert.simulation import simulate
 from dalembert.systems import linear_dae
 from dalembert.systems.linear_dae import LinearDAE, SolveOptions
 from dalembert.systems.pencil import Array

@@ -14,7 +14,7 @@ from dalembert.checking import reals, whole
 from dalembert.engine.case import check_call
 from dalembert.errors import MethodError, suggesting
 from dalembert.methods.base import Method
-from dalembert.simulate import simulate
+from dalembert.simulation import simulate
 from dalembert.systems import System
 from dalembert.systems.constrained import Constrained
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -12,16 +12,18 @@ from rich.markup import escape
 
 import dalembert as da
 from dalembert import tables
-from dalembert.catalog import SystemInfo
 from dalembert.cli.models import UserError
 from dalembert.cli.shell import Form, Json, out
 from dalembert.errors import suggest
-from dalembert.experiments.base import Listed
-from dalembert.methods.base import MethodInfo
-from dalembert.systems import System
-from dalembert.tables import Table
 
-Rows = Table[SystemInfo] | Table[MethodInfo] | Table[Listed]
+if TYPE_CHECKING:
+    from dalembert.catalog import SystemInfo
+    from dalembert.experiments.base import Listed
+    from dalembert.methods.base import MethodInfo
+    from dalembert.systems import System
+    from dalembert.tables import Table
+
+    Rows = Table[SystemInfo] | Table[MethodInfo] | Table[Listed]
 NARROW = ("name", "id", "order", "keeps", "summary", "title")  # columns shown in a narrow terminal
 
 

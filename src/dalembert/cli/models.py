@@ -9,17 +9,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import TypeGuard, cast
-
-from numpy.typing import ArrayLike
+from typing import TYPE_CHECKING, TypeGuard, cast
 
 import dalembert as da
-from dalembert.analysis.comparison import VALUES, Options
-from dalembert.analysis.diagnosis import Diagnosis
 from dalembert.errors import DalembertError, suggest
-from dalembert.plotting import figure_path
-from dalembert.solution.paths import FORMS, target
-from dalembert.systems import System
+from dalembert.tables import VALUES
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from dalembert.analysis.comparison import Options
+    from dalembert.analysis.diagnosis import Diagnosis
+    from dalembert.systems import System
 
 FILES = ("output", "report", "figure", "animation")
 
@@ -75,7 +76,7 @@ def system(name: str) -> System:
 
 
 def _is_system(value: object) -> TypeGuard[System]:
-    return isinstance(value, System)
+    return isinstance(value, da.System)
 
 
 def _makes(value: object, module: ModuleType) -> bool:
@@ -151,6 +152,9 @@ def make_consistent(job: Job) -> None:
 
 def checked(kind: str, path: Path) -> Path:
     """The path of an output file, checked for its kind."""
+    from dalembert.plotting import figure_path
+    from dalembert.solution.paths import FORMS, target
+
     return figure_path(path) if kind == "figure" else target(path, *FORMS[kind])
 
 

@@ -11,7 +11,6 @@ import typer
 import dalembert as da
 from dalembert.cli import models
 from dalembert.cli.shell import Json, Quiet, err, say, to_json
-from dalembert.experiments.gallery import Pages
 
 
 def reproduce(
@@ -23,6 +22,8 @@ def reproduce(
 ) -> None:
     """Repeat experiments of the literature: our numbers beside those of the source, figures, verdicts, and an index page."""
     chosen = list(da.experiments.REGISTER.values()) if id == "all" else [da.experiments.find(id)]
+    from dalembert.experiments.gallery import Pages
+
     pages, begun, silent = Pages(output), time.perf_counter(), quiet or as_json
     ahead = sum(entry.seconds for entry in chosen)
     say(f"about {_duration(ahead)} for full settings on two cores of 2.8 GHz" if not quick else "shortened settings", silent)

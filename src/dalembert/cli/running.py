@@ -7,18 +7,19 @@ import sys
 import webbrowser
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 import dalembert as da
-from dalembert.analysis.comparison import measures
 from dalembert.cli import models
 from dalembert.cli.models import FILES, Job, UserError, checked
 from dalembert.cli.shell import METHOD, Failed, Initial, Inputs, Json, Parameter, Quiet, Step, System, TEnd, say, to_json
 from dalembert.cli.study import Study
 from dalembert.errors import DalembertError
-from dalembert.solution import Solution
+
+if TYPE_CHECKING:
+    from dalembert.solution import Solution
 
 
 def simulate(
@@ -84,7 +85,7 @@ def _run(job: Job, quiet: bool, as_json: bool) -> None:
     failures: list[BaseException] = []
     sol = _simulated(job, quiet or as_json, failures)
     if as_json:
-        typer.echo(to_json(measures(sol)))
+        typer.echo(to_json(da.analysis.comparison.measures(sol)))
     elif not quiet:
         typer.echo(str(sol))
     writers: dict[str, Callable[[Path], object]] = {

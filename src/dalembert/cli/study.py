@@ -7,14 +7,16 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from dalembert.analysis.comparison import VALUES, Options
+import dalembert as da
 from dalembert.cli import models
 from dalembert.cli.models import FILES, Job, UserError, checked
 from dalembert.errors import DalembertError, suggest
-from dalembert.methods.base import find
-from dalembert.solution.paths import target
+from dalembert.tables import VALUES
+
+if TYPE_CHECKING:
+    from dalembert.analysis.comparison import Options
 
 NUMBER, NUMBERS = "a number", "a number or a list of numbers"
 SCHEMA: dict[str, str] = {
@@ -124,7 +126,7 @@ class Study:
         model = self.guarded("system", lambda: models.system(str(folder / name) if local else name))
         method = data.get("method", "")
         if method:
-            self.guarded("method", lambda: find(method).check(model))
+            self.guarded("method", lambda: da.methods.base.find(method).check(model))
         given = data.get("parameters", {})
         for key, value in given.items():
             self.guarded(key, functools.partial(model.pack, {key: value}), "parameters")
@@ -133,7 +135,11 @@ class Study:
             if key not in VALUES:
                 raise self.fail(f"initial values are called {', '.join(VALUES)}, not {key!r}", key, "initial")
             options[key] = value
-        keep = self.guarded("checkpoint", lambda: target(folder / data["checkpoint"])) if "checkpoint" in data else None
+        keep = (
+            self.guarded("checkpoint", lambda: da.solution.paths.target(folder / data["checkpoint"]))
+            if "checkpoint" in data
+            else None
+        )
         files = {k: self.guarded(k, functools.partial(checked, k, folder / data[k])) for k in FILES if k in data}
         options = {**options, "parameters": given}
         return Job(

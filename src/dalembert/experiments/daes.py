@@ -14,7 +14,7 @@ from dalembert.experiments.base import Result, Start, experiment, slope
 from dalembert.methods.explicit import TABLEAUS, second_order, third_order
 from dalembert.methods.tableaus import tableau
 from dalembert.reduced import Baumgarte, CoordinatePartition, Projection
-from dalembert.simulate import simulate
+from dalembert.simulation import simulate
 from dalembert.solution import Solution
 from dalembert.systems import Lagrangian, LinearDAE, Mechanical
 from dalembert.systems.linear_dae import gauss

@@ -7,7 +7,7 @@ import numpy as np
 from dalembert import catalog
 from dalembert.analysis.measures import reversibility, trend
 from dalembert.experiments.base import Result, experiment, slope
-from dalembert.simulate import simulate
+from dalembert.simulation import simulate
 
 
 @experiment("em-2/3", "Four particles: energy, momenta and constraints", "Gonzalez 1999, figs. 2, 3")

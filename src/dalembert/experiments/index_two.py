@@ -8,7 +8,7 @@ import numpy as np
 
 from dalembert.catalog.symbols import Symbols
 from dalembert.experiments.base import Result, experiment, slope
-from dalembert.simulate import simulate
+from dalembert.simulation import simulate
 from dalembert.systems import IndexTwoDAE
 from dalembert.systems.tracing import Model
 

@@ -10,7 +10,7 @@ from dalembert.catalog.symbols import Array, Symbols
 from dalembert.engine.control import Backoff, Control
 from dalembert.experiments.base import Result, Start, experiment
 from dalembert.experiments.murua import coefficients
-from dalembert.simulate import simulate
+from dalembert.simulation import simulate
 from dalembert.systems import Mechanical
 
 

@@ -17,7 +17,7 @@ from dalembert.experiments.base import Result, Start, experiment, slope
 from dalembert.experiments.spark import Disk, Spark
 from dalembert.methods import McLachlanPerlmutter
 from dalembert.methods.base import Method
-from dalembert.simulate import simulate
+from dalembert.simulation import simulate
 from dalembert.systems import Mechanical
 
 

@@ -10,7 +10,7 @@ from dalembert.analysis.sections import poincare
 from dalembert.catalog.symbols import Array
 from dalembert.experiments.base import Result, experiment
 from dalembert.experiments.spark import Oscillator, Spark
-from dalembert.simulate import simulate
+from dalembert.simulation import simulate
 
 STEP = 2 * np.sin(np.pi / 40)  # the period of y of the contact oscillator is then exactly 40 steps
 TEN = (-0.9 + 0.2 * np.arange(10)) * np.sqrt(2)

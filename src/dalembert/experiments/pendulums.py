@@ -16,7 +16,7 @@ from dalembert.errors import ConvergenceError, DalembertError
 from dalembert.experiments.base import Result, experiment
 from dalembert.experiments.murua import Pendulums, Run, coefficients, jacobian
 from dalembert.methods.tableaus import tableau
-from dalembert.simulate import simulate
+from dalembert.simulation import simulate
 from dalembert.solution import Solution
 from dalembert.systems import Mechanical
 

@@ -10,7 +10,7 @@ from dalembert.engine.consistency import consistent
 from dalembert.errors import ConvergenceError
 from dalembert.experiments.base import Result, Start, experiment, slope
 from dalembert.methods import DiracDissipative, DiscreteGradient, Method, Midpoint
-from dalembert.simulate import simulate
+from dalembert.simulation import simulate
 from dalembert.systems import Mechanical, PortHamiltonian
 
 # the source takes Gonzalez' gradient of the Hamiltonian as a whole

@@ -14,7 +14,7 @@ from dalembert.errors import MethodError
 from dalembert.experiments.base import Result, experiment
 from dalembert.experiments.solvers import newton
 from dalembert.methods import GradientPair
-from dalembert.simulate import simulate
+from dalembert.simulation import simulate
 from dalembert.systems import PortHamiltonian
 
 Pairwise = Callable[[Array, Array], Array]  # a function of both ends of a step

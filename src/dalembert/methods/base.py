@@ -76,7 +76,10 @@ class Method:
 
     def check(self, system: System) -> None:
         """Refuse a system that the method cannot treat."""
-        found = obstacles(self, system)
+        try:
+            found = system.cache.get(tuple, ("obstacles", self), lambda: tuple(obstacles(self, system)))
+        except TypeError:  # a method with options that have no hash
+            found = tuple(obstacles(self, system))
         if found:
             raise MethodError(f"{self.name} cannot treat {found[0]}; {proposal(system)}")
 
@@ -198,13 +201,23 @@ def find(method: str | Method | type[Method]) -> Method:
         raise MethodError(f"a method is a name or an object of da.methods, not {shown(method)}")
     method = ALIASES.get(method, method)
     if method in REGISTER:
-        return REGISTER[method]()
+        return _made(REGISTER[method], method)
     base, _, number = method.rpartition("-")
     if base in REGISTER and number.isdigit() and "stages" in {f.name for f in fields(REGISTER[base])}:
-        return Method.of_spec([base, {"stages": int(number)}])
+        return _made(REGISTER[base], base, int(number)) if int(number) else Method.of_spec([base, {"stages": 0}])
     plain = re.sub(r"[\s_]+", "-", method.strip().lower())
     hint = suggest(plain, REGISTER)
     raise MethodError(f"there is no method {method!r}{hint}")
+
+
+_MADE: dict[tuple[type[Method], int], Method] = {}  # methods do not change: one object of each serves all calls
+
+
+def _made(cls: type[Method], name: str, stages: int = 0) -> Method:
+    """A method with its default options, or with so many stages."""
+    if (cls, stages) not in _MADE:
+        _MADE[cls, stages] = Method.of_spec([name, {"stages": stages}]) if stages else cls()
+    return _MADE[cls, stages]
 
 
 @dataclass(frozen=True)

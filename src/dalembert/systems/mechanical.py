@@ -214,7 +214,13 @@ class Mechanical(Constrained):
         if q is None and not self.constant_mass and "q" not in self.initial:
             return ()
         at = self.initial.get("q", np.zeros(self.n)) if q is None else q
-        M = self.numeric("mass", self.pack() if par is None else par, q=at).reshape(self.nv, self.nv)
+        par = self.pack() if par is None else par
+        if self.constant_mass:
+            return self.cache.get(tuple, ("massless", par.tobytes()), lambda: self._massless(at, par))
+        return self._massless(at, par)
+
+    def _massless(self, q: Array, par: Array) -> tuple[str, ...]:
+        M = self.numeric("mass", par, q=q).reshape(self.nv, self.nv)
         if not np.isfinite(M).all():
             return ()
         root = np.sqrt(np.maximum(np.diag(M), 1e-300))  # masses of very different size are no reason: look at the shape only

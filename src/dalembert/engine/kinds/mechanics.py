@@ -13,6 +13,7 @@ from dalembert.engine.initial import own_values, vector
 from dalembert.engine.kinds import Array, Given, Values
 from dalembert.engine.massless import Massless
 from dalembert.engine.rounding import rounding_of
+from dalembert.engine.survey import well
 from dalembert.errors import ConvergenceError, DalembertError, InconsistentState
 from dalembert.methods.base import Method
 from dalembert.systems.constrained import Constrained
@@ -51,6 +52,8 @@ def _(system: Hamiltonian, values: Values, t: float, par: Array) -> Values:
 @kinds.check.register
 def _(system: Constrained, values: Values, par: Array, t: float, u: Array, method: Method) -> None:
     at = kinds.complete(system, values, t, par)
+    if well(system, at, par, t, u, method.exact_levels):
+        return
     check_functions(system, at, par, t, u)
     varying = isinstance(system, Mechanical) and not system.constant_mass
     if method.needs & {Need.INERTIA, Need.MASS, *({Need.MOMENTA} if varying else ())}:
