@@ -29,7 +29,7 @@ class _Sized:
 
     @cached_property
     def magnitude(self) -> SX:
-        return ca.fabs(self.value)
+        return SX.unary(ca.OP_FABS, self.value)
 
     @property
     def terms(self) -> SX:
@@ -76,13 +76,13 @@ def sizes(function: ca.Function, values: Sequence[SX], given: Sequence[SX | None
 def _terms(op: int, z: _Sized, a: _Sized, b: _Sized) -> SX:
     """The size of the terms of one operation."""
     if op in (ca.OP_ADD, ca.OP_SUB):
-        return a.terms + b.terms
+        return _add(a.terms, b.terms)
     if op in (ca.OP_NEG, ca.OP_ASSIGN):
         return a.terms
     if op == ca.OP_TWICE:
         return 2 * a.terms
     if op == ca.OP_MUL and not (a.varies and b.varies):
-        return a.terms * b.terms
+        return _mul(a.terms, b.terms)
     if op == ca.OP_DIV and a.varies:
         return a.terms / b.magnitude
     if op == ca.OP_IF_ELSE_ZERO:
@@ -94,15 +94,17 @@ def _rounding(op: int, z: _Sized, values: list[_Sized], slopes: dict[int, ca.Fun
     """The size of one operation in a running error analysis."""
     a, b = values[0], values[-1]
     if op in (ca.OP_ADD, ca.OP_SUB):
-        return a.rounding + b.rounding
+        return _add(a.rounding, b.rounding)
     if op in (ca.OP_NEG, ca.OP_ASSIGN, ca.OP_FABS):
         return a.rounding
     if op == ca.OP_TWICE:
         return 2 * a.rounding
     if op == ca.OP_SQ:
-        return a.magnitude * a.rounding
+        return _mul(a.magnitude, a.rounding)
     if op == ca.OP_MUL:
-        return ca.fmax(a.magnitude * b.rounding, b.magnitude * a.rounding) if a.varies and b.varies else a.rounding * b.rounding
+        if not (a.varies and b.varies):
+            return _mul(a.rounding, b.rounding)
+        return SX.binary(ca.OP_FMAX, _mul(a.magnitude, b.rounding), _mul(b.magnitude, a.rounding))
     if op == ca.OP_DIV:
         return (ca.fmax(a.rounding, z.magnitude * b.rounding) if b.varies else a.rounding) / b.magnitude
     if op == ca.OP_INV:
@@ -122,6 +124,15 @@ def _rounding(op: int, z: _Sized, values: list[_Sized], slopes: dict[int, ca.Fun
     for slope, v in zip(slopes[op].call([v.value for v in values]), values, strict=True):
         change += ca.if_else(v.rounding > 0, ca.fabs(slope) * v.rounding, 0)
     return ca.fmax(z.magnitude, change)
+
+
+def _add(a: SX, b: SX) -> SX:
+    """Without the checks of shapes that an operator makes: these are scalars."""
+    return SX.binary(ca.OP_ADD, a, b)
+
+
+def _mul(a: SX, b: SX) -> SX:
+    return SX.binary(ca.OP_MUL, a, b)
 
 
 def rounding_of(

@@ -43,7 +43,8 @@ class Writer:
     def block(self, values: list[int], indent: str) -> str:
         """Statements that compute values, or calls of parts that do."""
         if not self.split:
-            return indent.join(self._statement(v, set(values)) for v in values)
+            own = set(values)
+            return indent.join(self._statement(v, own) for v in values)
         calls = []
         for start in range(0, len(values), PART):
             calls.append(f"{self._prefix}{len(self._parts)}({self._arguments});")

@@ -18,7 +18,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import casadi as ca
-import numpy as np
 from casadi import SX
 
 SMALL = 6  # the largest block of a matrix that is inverted by hand
@@ -94,14 +93,21 @@ class Form:
 
 def components(sparsity: ca.Sparsity) -> list[list[int]]:
     """The diagonal blocks into which a square matrix falls after a permutation."""
-    from scipy.sparse import coo_matrix  # not needed before a system has a mass matrix of blocks
-    from scipy.sparse.csgraph import connected_components
+    labels = connected(sparsity)
+    return [[i for i, k in enumerate(labels) if k == block] for block in range(max(labels, default=-1) + 1)]
 
-    rows, columns = sparsity.get_triplet()
-    graph = coo_matrix((np.ones(len(rows)), (rows, columns)), shape=sparsity.shape)
-    count, label = connected_components(graph, directed=False)
-    order = np.argsort(label, kind="stable")
-    return [part.tolist() for part in np.split(order, np.cumsum(np.bincount(label, minlength=count))[:-1])]
+
+def connected(sparsity: ca.Sparsity) -> list[int]:
+    """The number of the part that each row of a square pattern belongs to, where an entry connects its row and its column."""
+    n = sparsity.size1()
+    both = sparsity.unite(sparsity.T).unite(ca.Sparsity.diag(n)) if n else sparsity
+    count, order, cuts = both.scc() if n else (0, [], [0])
+    labels = [0] * n
+    for block in range(count):
+        for i in order[cuts[block] : cuts[block + 1]]:
+            labels[i] = block
+    first = {k: place for place, k in enumerate(dict.fromkeys(labels))}  # in the order of the rows
+    return [first[k] for k in labels]
 
 
 def inverse_by_blocks(matrix: SX, varying: SX) -> SX | None:

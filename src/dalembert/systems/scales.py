@@ -21,6 +21,8 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from dalembert.systems.form import connected
+
 if TYPE_CHECKING:
     from dalembert.systems.constrained import Constrained
     from dalembert.systems.port_hamiltonian import PortHamiltonian
@@ -43,16 +45,13 @@ def groups(variables: Sequence[SX], owned: Sequence[SX], rows: SX) -> Groups:
 
     An entry of `owned` belongs to the variable at its place, one of `rows` to all that it contains.
     """
-    from scipy.sparse import csr_matrix
-    from scipy.sparse.csgraph import connected_components
-
     x, n, size = ca.vertcat(*variables), sum(v.numel() for v in variables), sum(v.numel() for v in variables) + rows.numel()
     between = SX(n - sum(e.numel() for e in owned), 1)
     i, j = ca.jacobian_sparsity(ca.vertcat(*owned, between, rows), x).get_triplet()
-    count, labels = connected_components(csr_matrix((np.ones(len(i), dtype=np.int8), (i, j)), shape=(size, size)), directed=False)
+    labels = connected(ca.Sparsity.triplet(size, size, i, j))
     cuts = np.cumsum([0, *(v.numel() for v in variables)])
-    parts = tuple(tuple(int(k) for k in labels[a:b]) for a, b in pairwise(cuts))
-    return Groups(int(count), parts, tuple(int(k) for k in labels[n:]))
+    parts = tuple(tuple(labels[a:b]) for a, b in pairwise(cuts))
+    return Groups(max(labels, default=-1) + 1, parts, tuple(labels[n:]))
 
 
 def typical(x: SX, labels: Labels = (), count: int = 1) -> SX:
