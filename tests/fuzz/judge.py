@@ -43,13 +43,13 @@ class Verdict:
 
 @contextlib.contextmanager
 def limited(seconds, kind=TooLong):
-    """End what takes longer than so much processor time."""
+    """End what takes longer than so much processor time; said again and again, since a conversion in C may not hear it."""
 
     def stop(number, frame):
         raise kind
 
     before = signal.signal(signal.SIGPROF, stop)
-    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_PROF, seconds, 0.1)
     try:
         yield
     finally:
@@ -134,7 +134,7 @@ def _run(rng, told, names):
     chooses = method.external or "adaptive" in options
     with limited(SLOW, Slow) if chooses else contextlib.nullcontext():
         sol = da.simulate(system, method, **start, **options)
-    signal.setitimer(signal.ITIMER_PROF, SECONDS)  # an inner limit has ended that of the case
+    signal.setitimer(signal.ITIMER_PROF, SECONDS, 0.1)  # an inner limit has ended that of the case
     _check(sol, options)
     if rng.random() < 0.2 and not options.get("adaptive") and options["save_every"] == 1:
         thin = da.simulate(system, method, **start, **{**options, "save_every": 3})

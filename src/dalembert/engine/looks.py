@@ -36,11 +36,10 @@ class Look:
 
 def looks(step: Step, common: list[SX]) -> list[Look]:
     """Those of all solves of a step."""
-    out, known, looked = [], list(common), False
+    out, known, kept = [], list(common), list(step.kept)
     for k, solve in enumerate(step.solves):
         x, seen, scale = solve.unknowns, measured(solve), SX.sym("scale", solve.scale.numel())
-        missed = None if looked else _missed(step, [*known, x])  # by the first solve that leads to the next positions
-        looked = looked or missed is not None
+        missed, kept = _missed(step, kept, [*known, x])
         weight = 1 / (solve.scale + TINY) if seen is None else solve.scale
         weigh = ca.Function(f"weigh{k}", known, [ca.densify(weight)])
         out.append(Look(x.numel(), seen, weigh, _acceptance(k, solve, known, scale, seen, missed)))
@@ -48,22 +47,25 @@ def looks(step: Step, common: list[SX]) -> list[Look]:
     return out
 
 
-def _missed(step: Step, inputs: list[SX]) -> SX | None:
-    """What the next state misses of the constraints that the method keeps, relative to their sizes.
+def _missed(step: Step, kept: list[ca.Function], inputs: list[SX]) -> tuple[SX, list[ca.Function]]:
+    """What the next state misses of what the step keeps, relative to its sizes, and what later solves have to look at.
 
-    None where there are none, or the state depends on more than the given unknowns.
+    A solve looks at all that its unknowns lead to first.
     """
-    kept = step.kept
-    if kept is None:
-        return None
-    after = ca.vertcat(*step.next.values())[: kept.numel_in(0)]
-    values = [after, step.t + step.h, step.par]
-    rows, size = kept(*values)
+    out, later = [], []
     known = {s.element_hash() for s in ca.symvar(ca.veccat(*inputs))}
-    if any(s.element_hash() not in known for s in ca.symvar(rows)):
-        return None
-    _, rounding = sizes(kept, values, [ca.fabs(after), None, None])
-    return rows / (size + rounding + TINY)
+    before, next_state = ca.vertcat(*step.state.values()), ca.vertcat(*step.next.values())
+    for function in kept:
+        n = function.numel_in(0)
+        after = next_state[:n]
+        values = [after, step.t + step.h, step.par, before[:n], step.h]
+        rows, size = function(*values)
+        if any(s.element_hash() not in known for s in ca.symvar(ca.vertcat(rows, size))):
+            later.append(function)
+            continue
+        _, rounding = sizes(function, values, [ca.fabs(after), None, None, None, None])
+        out.append(rows / (size + rounding + TINY))
+    return ca.vertcat(*out), later
 
 
 def measured(solve: Solve) -> list[int] | None:
@@ -74,10 +76,10 @@ def measured(solve: Solve) -> list[int] | None:
     return [i for i in range(n) if solve.levels[i] == 0 or solve.scale.numel() == n]
 
 
-def _acceptance(k: int, solve: Solve, inputs: list[SX], scale: SX, seen: list[int] | None, missed: SX | None) -> ca.Function:
+def _acceptance(k: int, solve: Solve, inputs: list[SX], scale: SX, seen: list[int] | None, missed: SX) -> ca.Function:
     """The residual of a solve, each row relative to the size of its terms; never small where anything is not finite.
 
-    What is `missed` of the constraints that the method keeps counts as well, whatever rounding can do.
+    What is `missed` of what the step keeps counts as well, whatever rounding can do.
 
     Where terms cancel before a nonlinear function sees them, or an unknown is smaller than the size at which its round-off
     begins, the row is not defined better than rounding leaves it. Of a large system the terms are those of its linearisation in
@@ -96,7 +98,6 @@ def _acceptance(k: int, solve: Solve, inputs: list[SX], scale: SX, seen: list[in
         size, rounding = ca.fabs(ca.jacobian(solve.residual, x)) @ own + rows, SX(0.0)
     size = size + ROUNDING * (rounding + rows) + TINY
     ratio = ca.if_else(size < HUGE, solve.residual / size, HUGE)
-    ratio = ratio if missed is None else ca.vertcat(ratio, missed)
-    size = ca.sumsqr(ratio)
+    size = ca.sumsqr(ca.vertcat(ratio, missed))
     size = size if ca.n_nodes(size) > SHARED else ca.cse(size)
     return ca.Function(f"accept{k}", [*inputs, x, scale], [size])

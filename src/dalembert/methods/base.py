@@ -87,13 +87,13 @@ class Method:
         """The step of this method on a system, as expressions."""
         raise TypeError(f"{type(self).__name__} does not define step()")
 
-    def kept(self, system: System) -> ca.Function | None:
-        """The position constraints, where it keeps them: `(state, t, par) -> residuals, sizes`, of those that are not linear."""
-        found = system.curved() if "position" in self.exact_levels else None
-        if found is None:
-            return None
-        state = ca.vertcat(*(getattr(system, name) for name in system.state))
-        return ca.Function("kept", [state, system.t, system.par], [ca.densify(e) for e in found])
+    def kept(self, system: System) -> tuple[ca.Function, ...]:
+        """What must be small at the end of a step: functions `(state, t, par, state before, h) -> values, sizes`."""
+        symbols = {name: getattr(system, name) for name in system.state}
+        start, h = {name: ca.SX.sym(name, symbol.numel()) for name, symbol in symbols.items()}, ca.SX.sym("h")
+        inputs = [ca.vertcat(*symbols.values()), system.t, system.par, ca.vertcat(*start.values()), h]
+        found = system.held(self.exact_levels, start, ca.fabs(h))
+        return tuple(ca.Function("kept", inputs, [ca.densify(e) for e in pair]) for pair in found)
 
     def spec(self) -> list[Any]:
         """Name and options as plain data; `Method.of_spec` is the inverse."""

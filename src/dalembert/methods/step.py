@@ -66,7 +66,7 @@ class Step:
     work: dict[str, SX]
     input_nodes: tuple[float, ...] = (0.5,)
     start: dict[str, str] = field(default_factory=dict)  # how what is carried along begins: "zero" or "lam"
-    kept: ca.Function | None = None  # (state, t, par) -> position constraints that the method keeps, and their sizes
+    kept: tuple[ca.Function, ...] = ()  # (state, t, par, state before, h) -> what must be small at the end, and its sizes
     known: SX = field(default_factory=lambda: SX(0, 1))  # rates and multipliers at the start of a run, for first guesses
     sweep: Sweep | None = None  # how to solve it without a matrix, where that can be
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import keyword
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import casadi as ca
@@ -109,9 +109,9 @@ class System(ABC):
         """The number of parts into which the right-hand side is split; None where it is not a matter of the model."""
         return None
 
-    def curved(self) -> tuple[SX, SX] | None:
-        """The position constraints that are not linear, and a size of each: its slope times its radius of curvature."""
-        return None
+    def held(self, levels: Collection[str], start: Mapping[str, SX], h: SX) -> list[tuple[SX, SX]]:
+        """What is small at the end of every step from `start` of a method that keeps these constraint levels, and its sizes."""
+        return []
 
     @property
     def m(self) -> int:

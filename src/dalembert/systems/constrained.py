@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Collection, Mapping
 from typing import ClassVar, TypedDict
 
 import casadi as ca
@@ -281,13 +282,22 @@ class Constrained(System):
         normal = self.role("normal") if self.mh else None
         return {"t": self.t, "u": self.u, "par": self.par, "lam": lam, "levels": levels, "power": power, "normal": normal}
 
-    def curved(self) -> tuple[SX, SX] | None:
-        normal = self.role("normal")
+    def held(self, levels: Collection[str], start: Mapping[str, SX], h: SX) -> list[tuple[SX, SX]]:
+        """Position constraints that are not linear, with slopes times radii of curvature; and the way that was made.
+
+        Rounding leaves false solutions to the equations of a step. A true one does not lead further than `FAR` times what
+        positions, rods, and the velocities at both ends explain.
+        """
+        normal, out = self.role("normal"), []
         rows = [i for i in range(self.mh) if ca.depends_on(normal[i, :], self.q)]
-        if not rows:
-            return None
-        G = normal[rows, :]
-        return self.expression("holonomic")[rows], ca.sqrt(ca.sum2(G**2)) * scales.reach(self, G)
+        if "position" in levels and rows:
+            G = normal[rows, :]
+            out.append((self.expression("holonomic")[rows], ca.sqrt(ca.sum2(G**2)) * scales.reach(self, G)))
+        speed = ca.norm_2(self.of_state(self.qdot(self.q, self.v)))
+        known = ca.vertcat(*(getattr(self, name) for name in self.state)), ca.vertcat(*(start[name] for name in self.state))
+        length = ca.norm_2(start["q"]) + ca.norm_2(scales.reach(self, self.role("jacobian")))
+        out.append((ca.norm_2(self.q - start["q"]), scales.FAR * (length + h * (speed + ca.substitute(speed, *known)))))
+        return out
 
     def _groups(self, y: SX, v: SX, moved: SX) -> scales.Groups:
         """Which coordinates, velocities or momenta `y`, and constraints act on each other; `moved` has what moves `y`."""

@@ -97,7 +97,7 @@ class Hamiltonian(Constrained):
         y = {"q": self.q, "p": self.p}
         one = scales.Motion(self, h, self._groups(self.p, v, self.force()))
         light = one.velocities(ca.diag(ca.jacobian(v, self.p))) + 1e-300  # one over a typical mass
-        force = one.velocities(ca.gradient(self.expression("hamiltonian"), self.q))
+        force = one.resolved(one.velocities(ca.gradient(self.expression("hamiltonian"), self.q)) * light, v) / light
         near = scales.POSITIONS * one.length()
         sizes = {
             "q": scales.spread(one.positions(v) + near / one.h + one.h * force * light, one.q),

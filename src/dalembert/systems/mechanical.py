@@ -178,7 +178,7 @@ class Mechanical(Constrained):
         mass, force = ca.densify(ca.diag(s.expression("mass"))), s.own_force() + applied
         free = force / ca.if_else(mass > 0, mass, 1)
         one = scales.Motion(s, h, s._groups(s.v, s.v, s.force() + s.expression("mass") @ s.v))
-        fast, pull, near = one.velocities(s.v), one.velocities(free), scales.POSITIONS * one.length()
+        fast, pull, near = one.velocities(s.v), one.resolved(one.velocities(free), s.v), scales.POSITIONS * one.length()
         size = fast / one.h + pull + near / one.h**2
         sizes = {
             "q": scales.spread(one.h * size, one.q), "v": scales.spread(size, one.v),

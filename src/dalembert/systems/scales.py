@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 POSITIONS = 1e-6
+FAR = 1e16  # a step keeps what it holds to 1e-8 of its size: 1e8 times the motion that is known
 Labels = tuple[int, ...]
 
 
@@ -102,6 +103,16 @@ class Motion:
     def length(self) -> SX:
         """The size of the positions, and of the rods between them."""
         return self.positions(self.s.q) + typical(reach(self.s, self.s.role("jacobian")), self.rows, self.count)
+
+    def resolved(self, pull: SX, v: SX) -> SX:
+        """The size of free accelerations `pull`, but no more than what moves parts by the positions and rods in a step.
+
+        Reactions may cancel any acceleration, but for its round-off. That of a larger one is no excuse: positions are defined
+        better. Constraints that are linear have no length to compare with.
+        """
+        rod = typical(reach(self.s, self.s.role("jacobian")), self.rows, self.count) if self.s.m else SX(0.0)
+        most = ((self.positions(self.s.q) + rod) / self.h + self.velocities(v)) / self.h
+        return ca.if_else(rod > 0, ca.fmin(pull, most), pull) if self.s.m else ca.fmin(pull, most)
 
     def levels(self, v: SX, pull: SX) -> dict[str, SX]:
         """The sizes of constraint residuals: `|G_j| |q|` and `|G_j| |v|`, and what motion and forces of one step add to them.
