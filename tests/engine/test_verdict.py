@@ -19,6 +19,15 @@ def test_a_run_ends_before_the_energy_is_not_finite(compile, save_every):
     assert sol.q[-1, 0] > 0
 
 
+@pytest.mark.parametrize("potential", [lambda q: 9.81 * np.log(q[0]), lambda q: 9.81 * np.log1p(q[0] - 1)])
+def test_a_motion_that_comes_back_has_left_all_the_same(potential):
+    """Over the singular point and back: only a row in the middle has no energy."""
+    system, step = da.Mechanical(1, mass=2.93, potential=potential), 0.06095357599535651
+    with pytest.raises(da.ModelError, match=r"energy is not finite at t = 0\.36") as caught:
+        da.simulate(system, "ssprk3", q=[0.56], v=[-0.55], t_end=7 * step, step=step)
+    assert len(caught.value.solution.t) == 6
+
+
 def test_an_energy_of_minus_infinity_is_not_finite():
     system = da.Mechanical(1, mass=1.0, potential=lambda q: -(q[0] ** 400))
     with pytest.raises(da.DalembertError) as caught:

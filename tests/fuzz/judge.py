@@ -90,7 +90,9 @@ def _garbage(rng, told):
     function, keywords = garbage.call(rng)
     told.append(f"{getattr(function, '__qualname__', function)}({', '.join(f'{k}={_text(v)}' for k, v in keywords.items())})")
     made = function(**keywords)
-    garbage.finish(made)
+    with limited(SLOW, Slow) if isinstance(made, da.Method) and made.external else contextlib.nullcontext():
+        garbage.finish(made)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS, 0.1)  # an inner limit has ended that of the case
     if isinstance(made, da.Solution):
         _finite(made)
 

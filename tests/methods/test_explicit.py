@@ -56,10 +56,12 @@ def test_generic_families_have_their_order(alpha):
 
 
 def test_bad_alpha():
-    with pytest.raises(da.MethodError, match="alpha must lie"):
-        second_order(0.0)
-    with pytest.raises(da.MethodError, match="2/3"):
-        third_order(2 / 3)
+    for bad in (0.0, 1e-320, 1e-17, 1.5):
+        with pytest.raises(da.MethodError, match="alpha must lie"):
+            second_order(bad)
+    for bad in (2 / 3, 1e-300, 1e300):
+        with pytest.raises(da.MethodError, match="2/3"):
+            third_order(bad)
 
 
 @pytest.mark.parametrize("alpha", [0.3, 0.5, 0.75, 1.0])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,8 +10,10 @@ from dalembert.engine import kinds
 from dalembert.engine.case import Case
 from dalembert.engine.run import Array, Layout, Run
 from dalembert.errors import DalembertError, ModelError
+from dalembert.systems.base import System
 
 CHUNK = 1 << 16  # rows whose energies are looked at together
+GAPS = frozenset({ca.OP_LOG, ca.OP_LOG1P, ca.OP_ATANH})  # functions whose slopes are finite where they are not defined
 
 
 def check(case: Case, run: Run, start: Array, layout: Layout) -> DalembertError | None:
@@ -31,11 +34,13 @@ def check(case: Case, run: Run, start: Array, layout: Layout) -> DalembertError 
 def _energy(case: Case, layout: Layout, states: Array, times: Array) -> tuple[int, DalembertError] | None:
     """The first row whose energy is not finite.
 
-    A step of the engine fails where a force is not finite, so that of its rows only the last can be such: the others are not
-    looked at, unless it is.
+    A step of the engine fails where a force is not finite. Where the energy is not finite there either, only the last of its rows
+    can be such: the others are not looked at, unless it is.
     """
     system = case.system
-    if not system.has_energy or not (case.method.external or _bad(case, layout, states[-1:], times[-1:]).any()):
+    if not system.has_energy:
+        return None
+    if not (case.method.external or _gaps(system) or _bad(case, layout, states[-1:], times[-1:]).any()):
         return None
     for first in range(0, len(times), CHUNK):
         part = slice(first, first + CHUNK)
@@ -44,6 +49,16 @@ def _energy(case: Case, layout: Layout, states: Array, times: Array) -> tuple[in
             row = first + int(np.argmax(bad))
             return row, _error(times[row])
     return None
+
+
+def _gaps(system: System) -> bool:
+    """Whether the energy may be undefined where its slope is not."""
+
+    def look() -> bool:
+        f = system.function("energy")
+        return not GAPS.isdisjoint(f.instruction_id(k) for k in range(f.n_instructions()))
+
+    return system.cache.get(bool, "gaps of the energy", look)
 
 
 def _bad(case: Case, layout: Layout, states: Array, times: Array) -> NDArray[np.bool_]:

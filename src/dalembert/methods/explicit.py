@@ -31,15 +31,15 @@ def _explicit(name: str, rows: list[list[float]], b: list[float]) -> Tableau:
 
 def second_order(alpha: float) -> Tableau:
     """The explicit methods of order two with two stages, the second one at `alpha` (eq. 1.27)."""
-    if not 0 < alpha <= 1:
-        raise MethodError(f"alpha must lie in (0, 1], not {alpha:g}")
+    if not 1e-8 <= alpha <= 1:
+        raise MethodError(f"alpha must lie in (0, 1], and not below 1e-8, not {alpha:g}")
     return _explicit(f"second-order({alpha:g})", [[alpha]], [1 - 1 / (2 * alpha), 1 / (2 * alpha)])
 
 
 def third_order(alpha: float) -> Tableau:
     """Explicit methods of order three with stages at 0, `alpha` and 1 (eq. 1.32)."""
-    if min(abs(alpha), abs(alpha - 2 / 3), abs(alpha - 1)) < 1e-8:
-        raise MethodError(f"alpha must not be 0, 2/3 or 1, not {alpha:g}")
+    if min(abs(alpha), abs(alpha - 2 / 3), abs(alpha - 1)) < 1e-8 or abs(alpha) > 1e8:
+        raise MethodError(f"alpha must not be 0, 2/3 or 1, nor beyond 1e8, not {alpha:g}")
     a = (1 - alpha) / (alpha * (3 * alpha - 2))
     b = [1 / 2 - 1 / (6 * alpha), 1 / (6 * alpha * (1 - alpha)), (2 - 3 * alpha) / (6 * (1 - alpha))]
     return _explicit(f"third-order({alpha:g})", [[alpha], [1 + a, -a]], b)
