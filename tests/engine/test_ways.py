@@ -83,7 +83,7 @@ def test_compiled_differentiable_and_virtual_machine_agree(method, name):
 @needs_compiler
 @pytest.mark.parametrize(
     ("name", "method"),
-    [(n, m) for n, (make, _) in PORTS.items() for m in METHODS if can(m, make())],
+    [(n, m) for n, (make, _) in PORTS.items() for system in [make()] for m in METHODS if can(m, system)],
 )
 def test_compiled_and_virtual_machine_agree_on_ports(method, name):
     make, options = PORTS[name]

@@ -25,7 +25,8 @@ START = {"double pendulum": {"q": [0.8, -0.6, 0.3, -1.5], "v": [0.5, 0.3, -1.0, 
 
 
 def pairs(systems, fact):
-    return [(name, m) for name, make in systems.items() for m in STEPPING if getattr(find(m), fact) and can(m, make())]
+    made = {name: make() for name, make in systems.items()}
+    return [(name, m) for name, system in made.items() for m in STEPPING if getattr(find(m), fact) and can(m, system)]
 
 
 def start(name, system):

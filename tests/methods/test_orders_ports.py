@@ -44,8 +44,9 @@ COUNTS = {
 
 def cases():
     for name, (make, _) in SYSTEMS.items():
+        system = make()
         for method in (*SINGLE, *with_stages(3)):
-            if can(method, make()):
+            if can(method, system):
                 yield pytest.param(name, method, id=f"{method}-{name}")
 
 
