@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from dalembert import locks
 from dalembert.locks import Lock
 
 forks = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
@@ -48,6 +49,28 @@ def test_a_child_enters_a_lock_that_a_thread_of_its_parent_holds():
         "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])); over.set(); thread.join()\n"
     )
     assert done.stdout == "7\n", done.stderr
+
+
+@forks
+def test_an_interrupt_right_after_a_fork_is_not_lost_and_leaves_no_lock_closed():
+    done = in_python(
+        "import _thread, logging, os, random, runpy, signal, threading\n"  # some have work to do after a fork: they come first
+        "os.register_at_fork(after_in_child=_thread.interrupt_main)\n"
+        f"Lock = runpy.run_path({locks.__file__!r})['Lock']\n"
+        "lock, held, over = Lock(), threading.Event(), threading.Event()\n"
+        "def hold():\n"
+        "    with lock:\n"
+        "        held.set(); over.wait()\n"
+        "thread = threading.Thread(target=hold); thread.start(); held.wait()\n"
+        "try:\n"
+        "    child = os.fork()\n"
+        "    if child == 0: os._exit(1)\n"
+        "except KeyboardInterrupt:\n"
+        "    signal.alarm(20)\n"
+        "    with lock: os._exit(7)\n"
+        "print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])); over.set(); thread.join()\n"
+    )
+    assert (done.stdout, done.stderr) == ("7\n", "")
 
 
 @forks

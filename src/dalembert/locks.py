@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from functools import partial
 from types import TracebackType
-from weakref import WeakSet
 
-_ALL: WeakSet[Lock] = WeakSet()
+_FORKS: list[None] = []  # an entry for each fork that led to this process
 
 
 class Lock:
@@ -17,20 +17,19 @@ class Lock:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
-        _ALL.add(self)
+        self._locks = {len(_FORKS): threading.RLock()}
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        self._own().acquire()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._lock.release()
+        self._own().release()
 
-
-def _open_all() -> None:
-    for lock in list(_ALL):
-        lock._lock = threading.RLock()
+    def _own(self) -> threading.RLock:
+        """The lock of this process; the first one, where threads made several."""
+        found = self._locks.get(len(_FORKS))
+        return self._locks.setdefault(len(_FORKS), threading.RLock()) if found is None else found
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_open_all)
+    os.register_at_fork(after_in_child=partial(_FORKS.append, None))  # no Python in it: a signal would end it, and be lost
