@@ -205,3 +205,9 @@ def test_what_is_not_finite_is_no_consistent_value():
     fast = da.Hamiltonian(2, hamiltonian=lambda q, p: np.sqrt(1 + p @ p), holonomic=lambda q, t: [q[0] - 2 * t])
     with pytest.raises(da.ConvergenceError):  # no momentum has a velocity of two
         da.consistent(fast, q=[0.0, 0.0], p=[0.0, 0.0])
+
+
+def test_a_wrong_shape_is_told_with_the_names_of_the_coordinates():
+    system = da.Mechanical(("left", "right"), mass=1.0, potential=lambda q: q @ q)
+    with pytest.raises(da.InconsistentState, match=r"q has the shape \(3,\); expected 2 numbers \(left, right\)"):
+        da.simulate(system, "rattle", q=[1.0, 2.0, 3.0], v=[0.0, 0.0], t_end=1.0, step=0.1)
