@@ -42,13 +42,16 @@ $functions
 /* Lanes are columns: entry j of a table is what acceleration j adds to all stages. */
 static inline V da_sum(V start, const V *table, V x)
 {
+    double entries[$lanes] __attribute__((aligned(8 * $lanes)));
     V other = da_all(0);
+    *(V *)entries = x;
+    __asm__ volatile("" ::: "memory"); /* entries are read back one by one: the units that load are idle, those that permute are not */
     DA_UNROLL
     for (int j = 0; j + 1 < $stages; j += 2) {
-        start += table[j] * da_all(x[j]);
-        other += table[j + 1] * da_all(x[j + 1]);
+        start += table[j] * da_all(entries[j]);
+        other += table[j + 1] * da_all(entries[j + 1]);
     }
-    if ($stages % 2) start += table[$stages - 1] * da_all(x[$stages - 1]);
+    if ($stages % 2) start += table[$stages - 1] * da_all(entries[$stages - 1]);
     return start + other;
 }
 
