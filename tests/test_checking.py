@@ -91,7 +91,7 @@ PUBLIC = {
     **{f"discrete.{name}": getattr(da.discrete, name) for name in ("gradient", "jacobian")},
     **{f"analysis.{name}": getattr(da.analysis, name) for name in ("trend", "growth", "reversibility", "ode")},
     **{f"Solution.{name}": getattr(da.Solution, name) for name in ("at", "residual", "momentum", "plot", "save", "animate")},
-    **{f"Sensitivity.{name}": getattr(da.Sensitivity, name) for name in ("jacobian", "gradient")},
+    **{f"Sensitivity.{name}": getattr(da.Sensitivity, name) for name in ("jacobian", "gradient", "hessian_product")},
     **{f"LinearDAE.{name}": getattr(da.LinearDAE, name) for name in ("exact", "consistent", "solve")},
     **{f"PortHamiltonian.{name}": getattr(da.PortHamiltonian, name) for name in ("at", "transformed", "dirac", "semi_explicit")},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Protocol
 
 import numpy as np
@@ -106,6 +107,12 @@ class Engine:
         return self._others.get(
             Engine, key, lambda: Engine(Program(self.program.step, pivots), self.settle, self._others), OTHERS
         )
+
+    def in_chunks(self, largest: int) -> Engine:
+        """The same with chunks of at most so many steps."""
+        out = copy(self)
+        out.chunk = (self.chunk[0], min(self.chunk[1], largest))
+        return out
 
     def repivoted(self) -> Engine:
         """The same with pivots that suit the matrices which the pivoted solver met last."""

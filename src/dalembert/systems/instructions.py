@@ -56,7 +56,7 @@ def called(function: ca.Function, values: list[SX]) -> list[SX]:
         pattern = function.sparsity_in(i)
         arguments.append(SX(pattern, ca.vertcat(*values[at : at + pattern.nnz()])) if pattern.nnz() else SX(pattern))
         at += pattern.nnz()
-    return [x for out in function.call(arguments, False, True) for x in ca.vertsplit(ca.densify(out.nz[:]))]
+    return [x for out in function.call(arguments, False, True) if out.nnz() for x in ca.vertsplit(ca.densify(out.nz[:]))]
 
 
 @contextmanager

@@ -6,9 +6,11 @@ One function for each question, one module for each kind (`mechanics`, `daes`, `
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import singledispatch
 
 import numpy as np
+from casadi import SX
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.engine.consistent import Consistent
@@ -60,6 +62,21 @@ def follows(system: System) -> bool:
 def settled(system: System, values: Values, par: Array, t: float, u: Array) -> Values:
     """A state after a jump of the inputs: what follows from them is found anew."""
     return values
+
+
+@dataclass(frozen=True)
+class Implied:
+    """What of a state follows from the rest: `residual(unknowns) = 0` in the system's symbols; the last unknowns are `parts`."""
+
+    unknowns: SX
+    residual: SX
+    parts: Mapping[str, SX]
+
+
+@singledispatch
+def implied(system: System) -> Implied | None:
+    """The equations of `multipliers` or `settled`, for derivatives; None where nothing follows."""
+    return None
 
 
 @singledispatch

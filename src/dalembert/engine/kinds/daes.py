@@ -96,6 +96,12 @@ def _(system: IndexTwoDAE, values: Values, par: Array, t: float, u: Array) -> Va
     return {"y": values["y"], "z": algebraic(system, values["y"], par, t, u, values["z"])}
 
 
+@kinds.implied.register
+def _(system: IndexTwoDAE) -> kinds.Implied:
+    z = ca.SX.sym("z", system.z.numel())
+    return kinds.Implied(z, ca.substitute(system.role("hidden"), system.z, z), {"z": z})
+
+
 @kinds.project.register
 def _(system: IndexTwoDAE, given: Given, par: Array, t: float, u: Array) -> Consistent:
     """The nearest `y` on all levels that do not contain `z`, and `z` from the one that does."""

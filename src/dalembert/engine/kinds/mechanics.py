@@ -127,6 +127,14 @@ def _(system: Constrained, values: Values, par: Array, t: float, u: Array) -> Ar
     return kkt(A, system.value("jacobian", par, q=at["q"], t=t), C, ca.densify(F), ca.densify(d))[1]
 
 
+@kinds.implied.register
+def _(system: Constrained) -> kinds.Implied | None:
+    A, F, C, d = (system.of_state(e) for e in accelerations(system)(*system.symbols()))
+    a, lam = ca.SX.sym("a", A.size1()), ca.SX.sym("lam", system.m)
+    residual = ca.vertcat(A @ a + system.of_state(system.role("jacobian")).T @ lam - F, C @ a - d)
+    return kinds.Implied(ca.vertcat(a, lam), residual, {"lam": lam}) if system.m else None
+
+
 @kinds.guess.register
 def _(system: Constrained, values: Values, par: Array, t: float, u: Array) -> Array | None:
     at = kinds.complete(system, values, t, par)

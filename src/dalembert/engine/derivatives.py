@@ -1,0 +1,170 @@
+"""Sweeps through the rows of a run: compiled where that pays, in batches of the virtual machine else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+
+import numpy as np
+
+from dalembert.engine import adjoint, compiler
+from dalembert.engine.adjoint import Changes, Sweep
+from dalembert.engine.linear import Linearization
+from dalembert.engine.newton import Array
+from dalembert.engine.program import Program
+from dalembert.engine.runners import LARGEST_COMPILED
+from dalembert.engine.settling import Settling
+from dalembert.engine.tangents import NativeSweep, source
+from dalembert.engine.tape import Rows
+from dalembert.errors import CompilerError
+
+LOOKS = 8  # at the accuracy of compiled sweeps in one sweep through a run, at least
+AGREE = 1e-8  # relative: what the fixed pivots may differ by from partial pivoting in one step
+
+_MAKERS: dict[str, Callable[[Changes], Sweep]] = {"ahead": adjoint.ahead, "back": adjoint.back, "second": adjoint.second}
+
+
+class Sweeps:
+    """The sweeps of a program, made when first needed."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._native: dict[str, NativeSweep] = {}
+        self._sources: dict[str, tuple[Sweep, str]] = {}
+
+    @cached_property
+    def changes(self) -> Changes:
+        return Changes.of(self.program)
+
+    @cached_property
+    def linear(self) -> Linearization:
+        return Linearization(self.changes)
+
+    def _code(self, kind: str) -> tuple[Sweep, str]:
+        if kind not in self._sources:
+            sweep = _MAKERS[kind](self.changes)
+            self._sources[kind] = sweep, source(sweep)
+        return self._sources[kind]
+
+    def compiled(self, kind: str, compile: bool | str, steps: int) -> NativeSweep | None:
+        """The compiled sweep, where that pays or is wanted: by count of operations, not by the clock."""
+        operations = self.program.operations
+        if compile is False or operations > LARGEST_COMPILED or compiler.find() is None:
+            return None
+        if kind in self._native:
+            return self._native[kind]
+        saved, price = steps * (1e-5 + 4e-9 * operations), 0.2 + 1e-4 * operations
+        if compile is not True and saved < 0.02:
+            return None
+        try:
+            sweep, code = self._code(kind)
+            if compile is True or saved > price or compiler.is_cached(code):
+                self._native[kind] = NativeSweep(sweep, code)
+        except CompilerError:  # the batches need none
+            return None
+        return self._native.get(kind)
+
+
+class Sweeper:
+    """Sweeps for one run. Where fixed pivots are not accurate, which is looked at now and then, rows are left to the batches."""
+
+    def __init__(self, sweeps: Sweeps, settling: Settling, compile: bool | str, steps: int, careful: bool) -> None:
+        self._settling = settling
+        self._sweeps, self._compile, self._steps = sweeps, False if careful else compile, steps
+        self._since: dict[str, float] = {}  # steps since the last look
+        self.engines: set[str] = set()  # what was used
+
+    def _way(self, kind: str, rows: Rows) -> NativeSweep | None:
+        native = self._sweeps.compiled(kind, self._compile, self._steps)
+        if native is not None and self._since.get(kind, np.inf) >= self._steps / LOOKS:
+            sound = _sound(self._sweeps, kind, native, rows[len(rows) - 1 :])
+            self._since[kind] = 0 if sound else np.inf
+            native = native if sound else None
+        self._since[kind] = self._since.get(kind, np.inf) + len(rows)
+        self.engines.add(self._sweeps.linear.name if native is None else native.name)
+        return native
+
+    def ahead(self, rows: Rows, state: Array, par: Array, u: Array, out: Array | None) -> None:
+        """Tangents of the state (a row for each direction), in place; those after each step are written.
+
+        `u` has the directions of the inputs, `(steps or 1, directions or 1, inputs)`.
+        """
+        if rows.settled:
+            if self._settling.linear:
+                self._settling.linear.ahead(self._settling.solved(rows), state, par, u, out)
+        elif native := self._way("ahead", rows):
+            _ahead(native, rows, state, par, u, out)
+        else:
+            self._sweeps.linear.ahead(rows, state, par, u, out)
+
+    def back(self, rows: Rows, bar: Array, slopes: Array, par: Array, u: Array | None) -> None:
+        """Adjoints of the state (a row for each), in place; `slopes` are added after each step (or one row for all)."""
+        if rows.settled:
+            _clear(u)
+            if self._settling.linear:
+                self._settling.linear.back(self._settling.solved(rows), bar, slopes, par, u)
+        elif native := self._way("back", rows):
+            _back(native, rows, bar, slopes, par, u)
+        else:
+            self._sweeps.linear.back(rows, bar, slopes, par, u)
+
+    def second(
+        self, rows: Rows, bars: tuple[Array, Array], slopes: tuple[Array, Array], dots: tuple[Array, Array, Array],
+        par: Array, u: Array | None,
+    ) -> None:  # fmt: skip
+        """An adjoint and its derivative in one direction: of the state before each step, of parameters and inputs."""
+        if rows.settled:
+            _clear(u)
+            if self._settling.linear:
+                self._settling.linear.second(self._settling.solved(rows), bars, slopes, dots, par, u)
+        elif native := self._way("second", rows):
+            _second(native, rows, bars, slopes, dots, par, u)
+        else:
+            self._sweeps.linear.second(rows, bars, slopes, dots, par, u)
+
+
+def _clear(u: Array | None) -> None:
+    """No slopes in inputs, where nothing depends on them."""
+    if u is not None:
+        u[:] = 0.0
+
+
+def _given(rows: Rows) -> dict[str, Array]:
+    return {
+        "state": rows.before, "t": rows.t[:, None], "h": np.array([rows.h]), "u": rows.u, "par": rows.par, "x": rows.unknowns
+    }  # fmt: skip
+
+
+def _ahead(native: NativeSweep, rows: Rows, state: Array, par: Array, u: Array, out: Array | None) -> None:
+    native(len(rows), len(state), {**_given(rows), "state_dot": state, "par_dot": par, "u_dot": u}, [out])
+
+
+def _back(native: NativeSweep, rows: Rows, bar: Array, slopes: Array, par: Array, u: Array | None) -> None:
+    native(len(rows), len(bar), {**_given(rows), "bar": bar, "slope": slopes}, [par, u])
+
+
+def _second(
+    native: NativeSweep, rows: Rows, bars: tuple[Array, Array], slopes: tuple[Array, Array], dots: tuple[Array, Array, Array],
+    par: Array, u: Array | None,
+) -> None:  # fmt: skip
+    more = dict(zip(("state_dot", "par_dot", "u_dot"), dots, strict=True))
+    more |= {"bar": bars[0], "bar_dot": bars[1], "slope": slopes[0][:, None], "slope_dot": slopes[1][:, None]}
+    native(len(rows), 1, {**_given(rows), **more}, [par, u])
+
+
+def _sound(sweeps: Sweeps, kind: str, native: NativeSweep, row: Rows) -> bool:
+    """Whether the compiled sweep and partial pivoting agree on one step."""
+    n, p, m = sweeps.changes.sizes
+    one, par, u, zero = np.ones((1, n)), np.ones((1, p)), np.ones((1, 1, m)), np.zeros((1, n))
+    A, *_ = sweeps.linear.matrices(row)
+    if kind == "ahead":
+        expected = np.hstack([one, par, u[0]]) @ A[0].T
+        _ahead(native, row, one, par, u, None)
+    else:
+        expected = (one @ A[0])[:, :n]
+        if kind == "back":
+            _back(native, row, one, zero, np.zeros((1, p)), None)
+        else:
+            dots = np.zeros((1, 1, n)), np.zeros((1, p)), np.zeros((1, 1, m))
+            _second(native, row, (one, np.zeros((1, n))), (zero, zero), dots, np.zeros((1, p)), None)
+    return bool(np.abs(one - expected).max(initial=0.0) <= AGREE * np.abs(expected).max(initial=1.0))

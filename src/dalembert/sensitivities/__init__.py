@@ -1,0 +1,5 @@
+"""Derivatives of a run with respect to initial values, parameters and inputs."""
+
+from dalembert.sensitivities.base import Sensitivity, sensitivity
+
+__all__ = ["Sensitivity", "sensitivity"]
