@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -124,6 +125,10 @@ class Engine:
             return NONE
         return step_inputs(self.program, inputs, np.asarray(t0 + np.arange(first, first + steps) * h, dtype=np.float64), h)
 
+    @cached_property
+    def _sweepable(self) -> bool:
+        return sweeps.suits(self.program)
+
     def swept(self) -> Swept:
         if self._swept is None:
             self._swept = Swept(Native(self.program, sweeps.source(self.program), sweeps.FLAGS), self._newton)
@@ -147,7 +152,7 @@ class Engine:
         compile = compile if isinstance(compile, str) else bool(compile)
         if compile is False or (compile == "auto" and compiler.find() is None):
             return self.machine()
-        if compile != "newton" and sweeps.suits(self.program):
+        if compile != "newton" and self._sweepable:
             if compile is True:
                 return self.swept()
             if steps * sweeps.saved(self.program) > sweeps.PRICE:

@@ -246,8 +246,9 @@ class Equal:
             raise self._failure(task.h, outcome)
         self.done += outcome.steps
         self.iterations += outcome.iterations
-        if time.perf_counter() - before < 0.1:
-            self._chunk = min(2 * self._chunk, self._largest)
+        taken = time.perf_counter() - before
+        if taken < 0.1:
+            self._chunk = min((2 if taken > 0.01 else 16) * self._chunk, self._largest)
         return outcome.steps
 
     def _failure(self, h: float, outcome: Outcome) -> DalembertError:

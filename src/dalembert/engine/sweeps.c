@@ -23,6 +23,8 @@ typedef struct {
 
 DA_EXPORT const long da_work = $length;
 
+static inline double da_larger(double a, double b) { return a > b ? a : b; } /* no call, as fmax is one */
+
 static inline V da_all(double x) { return (V){$filled}; }
 
 static inline double da_total(V x) { return $total; }
@@ -42,16 +44,13 @@ $functions
 /* Lanes are columns: entry j of a table is what acceleration j adds to all stages. */
 static inline V da_sum(V start, const V *table, V x)
 {
-    double entries[$lanes] __attribute__((aligned(8 * $lanes)));
     V other = da_all(0);
-    *(V *)entries = x;
-    __asm__ volatile("" ::: "memory"); /* entries are read back one by one: the units that load are idle, those that permute are not */
     DA_UNROLL
     for (int j = 0; j + 1 < $stages; j += 2) {
-        start += table[j] * da_all(entries[j]);
-        other += table[j + 1] * da_all(entries[j + 1]);
+        start += table[j] * da_all(x[j]);
+        other += table[j + 1] * da_all(x[j + 1]);
     }
-    if ($stages % 2) start += table[$stages - 1] * da_all(entries[$stages - 1]);
+    if ($stages % 2) start += table[$stages - 1] * da_all(x[$stages - 1]);
     return start + other;
 }
 
@@ -95,7 +94,7 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
         double far[$groups];
         for (int k = 0; k < $groups; k++) far[k] = 0;
         DA_UNROLL
-        for (int k = 0; k < $n; k++) far[da_group[k]] = fmax(far[da_group[k]], fabs(q[k]));
+        for (int k = 0; k < $n; k++) far[da_group[k]] = da_larger(far[da_group[k]], fabs(q[k]));
         /* the polynomial of the last step */
         DA_UNROLL
         for (int k = 0; k < $n; k++) {
@@ -137,7 +136,7 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
                 if (size <= limits.tolerance) break;
                 if (!(size < 1e300)) { failed = 0; goto end; }
                 if (count > 2) {
-                    const double ratio = fmax(1e-3, fmax(size / previous, previous / earlier)); /* of squares */
+                    const double ratio = da_larger(1e-3, da_larger(size / previous, previous / earlier)); /* of squares */
                     if (size * ratio <= limits.tolerance) break;
                     if (size > 0.0625 * earlier && size <= limits.tolerance * $noise) break; /* round-off, through K and its inverse */
                     if (size > earlier && count > 3) { failed = 0; goto end; }
