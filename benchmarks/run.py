@@ -253,22 +253,51 @@ def accurate(repeat: int) -> None:
 
 
 def controlled(repeat: int) -> None:
-    """What a controller costs: accepted steps of Kepler's problem, beside equal steps one by one and in one native call."""
+    """What a controller costs: accepted steps, and all that were tried, beside equal steps of the same mean length."""
     import dalembert as da
 
     kepler = da.Mechanical(2, mass=1.0, potential=lambda q: -1 / np.sqrt(q @ q), name="Kepler's problem")
     start = {"q": [0.2, 0.0], "v": [0.0, 3.0]}
-    table = Table(title="step control, Kepler's problem of eccentricity 0.8, 20 revolutions, compiled")
-    for column in ("method", "control", "steps", "us / step", "energy error"):
-        table.add_column(column, justify="left" if column in ("method", "control") else "right")
-    for method in ("gauss-3", "rattle"):
-        for control in (False, "reversible", "error"):
-            best, step = np.inf, 0.002 if control is False else 0.005
-            for _ in range(repeat):
-                sol = da.simulate(kepler, method, **start, t_end=40 * np.pi, step=step, adaptive=control, compile=True)
-                best = min(best, sol.stats["seconds"] / sol.stats["steps"])
-            error = np.abs(sol.energy - sol.energy[0]).max()
-            table.add_row(method, str(control or "equal"), str(sol.stats["steps"]), f"{best * 1e6:.2f}", f"{error:.1e}")
+    table = Table(title="step control, compiled: Kepler's problem of eccentricity 0.8, 200 revolutions; double pendulum, t = 100")
+    for column in ("system", "method", "control", "steps", "us / step", "us / step tried", "energy error"):
+        table.add_column(column, justify="left" if column in ("system", "method", "control") else "right")
+    cases = (
+        (kepler, "gauss-3", start, 400 * np.pi, ("reversible", "error")),
+        (kepler, "rattle", start, 400 * np.pi, ("reversible", "error")),
+        (da.catalog.double_pendulum(), "rattle", {}, 100.0, ("error",)),
+        (da.catalog.double_pendulum(), "lobatto-pair-3", {}, 100.0, ("error",)),
+    )
+    for system, method, begin, t_end, controls in cases:
+        for control in controls:
+            rows, step = [], 0.005
+            for adaptive in (control, False):
+                options = {**begin, "t_end": t_end, "step": step, "adaptive": adaptive, "compile": True}
+                sols = [da.simulate(system, method, **options) for _ in range(repeat)]
+                sol, best = sols[-1], min(sol.stats["seconds"] for sol in sols)
+                steps, step = sol.stats["steps"], t_end / sol.stats["steps"]
+                refused = sol.stats.get("rejected", 0)
+                tried = 1.5 * steps + 3 * refused if adaptive == "error" else steps + refused  # a whole step and two halves
+                error = np.abs(sol.energy - sol.energy[0]).max()
+                costs = f"{best / steps * 1e6:.2f}", f"{best / tried * 1e6:.2f}"
+                rows.append((system.name, method, str(adaptive or "equal"), str(steps), *costs, f"{error:.1e}"))
+            for row in rows:
+                table.add_row(*row)
+    console.print(table)
+
+
+def watched(repeat: int) -> None:
+    """What looking for events costs where none occurs."""
+    import dalembert as da
+
+    table = Table(title="events, double pendulum, rattle, t = 100, compiled, every 100th step saved")
+    for column in ("control", "events", "us / step"):
+        table.add_column(column, justify="right" if column == "us / step" else "left")
+    for adaptive in (False, "error"):
+        for events in ((), (lambda q: q[0] + 100.0,)):
+            options = {"t_end": 100.0, "step": 0.001, "adaptive": adaptive, "save_every": 100, "compile": True}
+            sols = [da.simulate(da.catalog.double_pendulum(), "rattle", **options, events=events) for _ in range(repeat)]
+            best = min(sol.stats["seconds"] / sol.stats["steps"] for sol in sols)
+            table.add_row(str(adaptive or "equal"), "one, far away" if events else "none", f"{best * 1e6:.2f}")
     console.print(table)
 
 
@@ -316,6 +345,7 @@ def main() -> None:
         with_stages()
         accurate(repeat)
         controlled(repeat)
+        watched(repeat)
         chain([10, 100, 1000] if quick else [10, 100, 1000, 10_000], repeat)
 
 

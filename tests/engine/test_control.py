@@ -122,8 +122,11 @@ def test_work_is_added_up_and_rows_thinned():
     assert np.isin(thin.t, full.t).all()
 
 
-def test_a_killed_run_goes_on(tmp_path, kepler, monkeypatch):
-    whole = da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=20.0, step=0.01, adaptive=True)
+@pytest.mark.parametrize(("compile", "killed"), [(False, 40), (True, 4)])  # one decision at a time, and in chunks
+def test_a_killed_run_goes_on(tmp_path, monkeypatch, compile, killed):
+    system = da.catalog.double_pendulum()
+    options = {"t_end": 2.0, "step": 0.002, "adaptive": True, "compile": compile}
+    whole = da.simulate(system, "rattle", **options)
     monkeypatch.setattr("dalembert.checkpoint.EVERY", 0.0)
     path = tmp_path / "run.nc"
     accepted = []
@@ -135,16 +138,18 @@ def test_a_killed_run_goes_on(tmp_path, kepler, monkeypatch):
 
     def advance(self, *arguments, **more):
         accepted.append(1)
-        if len(accepted) == 40:
+        if len(accepted) == killed:
             raise Killed
         return original(self, *arguments, **more)
 
     monkeypatch.setattr(Adaptive, "advance", advance)
     with pytest.raises(Killed):
-        da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=20.0, step=0.01, adaptive=True, checkpoint=path)
+        da.simulate(system, "rattle", **options, checkpoint=path)
     monkeypatch.setattr(Adaptive, "advance", original)
     monkeypatch.setattr("dalembert.checkpoint.EVERY", 30.0)
-    again = da.simulate(kepler, "gauss-2", q=Q, v=V, t_end=20.0, step=0.01, adaptive=True, checkpoint=path)
+    again = da.simulate(system, "rattle", **options, checkpoint=path)
+    assert again.stats["rejected"] == whole.stats["rejected"]
+    assert again.stats["iterations"] == whole.stats["iterations"]
     assert np.array_equal(again.t, whole.t)
     assert np.array_equal(again.q, whole.q)
 

@@ -1,17 +1,38 @@
-"""Steps of varying length: a controller tries steps until it accepts one."""
+"""Steps of varying length: a controller tries steps until it accepts one.
+
+Where the step is compiled, the controller is too, and steps come in chunks; what stands after each accepted step is the same.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
+from dalembert.engine.controlled import Controlled, Plan, possible
 from dalembert.engine.machine import Records
-from dalembert.engine.run import STRETCH, Array, Grid, Notes, Run, Stand, Stat, Stretch, resolution
-from dalembert.engine.steps import Explain, March, room
-from dalembert.errors import StepTooSmall
+from dalembert.engine.native import Native
+from dalembert.engine.program import WEIGH_EVERY
+from dalembert.engine.run import LIKE, SAME, STRETCH, Array, Grid, Notes, Run, Stand, Stat, Stretch, resolution
+from dalembert.engine.steps import LONGEST, Explain, March, room
+from dalembert.engine.values import Values
+from dalembert.errors import CompilerError, StepTooSmall
 
 PROGRESS = 1000  # the number of parts in which the length of the run is shown
+CHUNK = 64  # rows of a native call at first
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A controller bound to a system and a method: it makes the steps that are accepted next. `plan` is the same for C."""
+
+    step: Callable[[Adaptive], None]
+    plan: Plan
+
+    def __call__(self, walk: Adaptive) -> None:
+        self.step(walk)
 
 
 class Adaptive:
@@ -22,7 +43,9 @@ class Adaptive:
 
     total = PROGRESS
 
-    def __init__(self, march: March, grid: Grid, control: Callable[[Adaptive], None], explain: Explain) -> None:
+    def __init__(
+        self, march: March, grid: Grid, control: Callable[[Adaptive], None], explain: Explain, watch: Values | None = None
+    ) -> None:
         self.march, self.grid, self.control, self.explain = march, grid, control, explain
         self._fields, self.memory = march.ways.program.fields, march.memory
         self._t = grid.t0
@@ -33,6 +56,11 @@ class Adaptive:
         self._rows: Records = room(march.ways.program, 4)
         self._tried: list[tuple[float, float, int]] = []  # length, time after it, and iterations of each step that was tried
         self._hold()
+        self._plan = control.plan if isinstance(control, Bound) and possible(march.inputs) else None
+        self._watch = watch
+        self._loop: Controlled | None = None
+        self._chunk = CHUNK
+        self._asked = False  # whether the next step is not one for C
 
     def _hold(self) -> None:
         self._held = (self._t, self.memory.copy())
@@ -58,22 +86,36 @@ class Adaptive:
         """Where steps have to end next."""
         return self.march.inputs.next_jump(self._t, self.grid.t_end)
 
-    def try_step(self, h: float) -> bool:
-        """One step of length `h`; False where Newton's iteration fails (then `back` undoes what was tried)."""
+    def try_step(self, h: float, pace: float | None = None) -> bool:
+        """One step of length `h`; False where Newton's iteration fails (then `back` undoes what was tried).
+
+        `pace` is the length of the steps that are kept, where this one is tried for comparison only.
+        """
+        pace = h if pace is None else pace
         k = len(self._tried)
         if k == len(self._rows.state):
             r, more = self._rows, room(self.march.ways.program, k)
             self._rows = Records(*(np.concatenate(p) for p in ((r.state, more.state), (r.lam, more.lam), (r.work, more.work))))
         row = self._rows.rows(k, k + 1)
         row.work[:] = 0.0
-        outcome = self.march.take(self.march.task(h, t0=self._t), row, thorough=False)
+        look, kept, rescued = self._look(pace), self.memory.kept, self.march.rescued
+        outcome = self.march.take(self.march.task(h, t0=self._t, look=look), row, thorough=False)
         if not outcome.steps:
             self.size = outcome.size
             return False
+        if self.march.rescued > rescued:
+            kept[:] = 0.0  # the careful way has sizes of its own
+        else:
+            kept[-2:] = (pace, 1) if look else (kept[-2], kept[-1] + 1)
         t, end = self._t + h, self._stop()
-        self._t = end if abs(t - end) <= 4e-16 * max(abs(t), abs(end)) else t
+        self._t = end if abs(t - end) <= SAME * max(abs(t), abs(end)) else t
         self._tried.append((h, self._t, outcome.iterations))
         return True
+
+    def _look(self, h: float) -> bool:
+        """Whether a step looks at the model anew: now and then, and where its length is another."""
+        length, since = self.memory.kept[-2:]
+        return not (since < WEIGH_EVERY and length <= LIKE * h and h <= LIKE * length)
 
     def back(self, *, rejected: bool = True) -> None:
         """Undo what was tried since the last accepted step."""
@@ -103,7 +145,46 @@ class Adaptive:
         return int(PROGRESS * (self._t - self.grid.t0) / (self.grid.t_end - self.grid.t0))
 
     def advance(self, run: Run, each: bool) -> Stretch:
-        """The steps that the controller accepts next."""
+        """The steps that the controller accepts next: a chunk by the loop in C, or those of one decision."""
+        loop = None if self._asked or not self.carried else self._compiled(each)
+        stretch = self._many(loop) if loop is not None else None
+        self._asked = self._asked and stretch is not None
+        return self._few() if stretch is None else stretch
+
+    def _compiled(self, each: bool) -> Controlled | None:
+        """The loop in C, where there is one for all that the run asks for."""
+        march, plan = self.march, self._plan
+        if plan is None or not isinstance(march.runner, Native) or (each and self._watch is None):
+            return None
+        if self._loop is None or self._loop.native is not march.runner:
+            settles = march.ways.settle is not None
+            try:
+                self._loop = Controlled(
+                    march.runner, plan, self.grid, march.inputs, march.rule, self.memory, self._watch, settles
+                )
+            except CompilerError:  # what cannot be compiled is done here
+                self._plan = None
+        return self._loop if self._plan else None
+
+    def _many(self, loop: Controlled) -> Stretch | None:
+        """A chunk of accepted steps; None where the first is one to be made here."""
+        if len(self._rows.state) < self._chunk:
+            self._rows = room(self.march.ways.program, self._chunk)
+        begun, rows = time.perf_counter(), self._rows.rows(0, self._chunk)
+        made, self.carried, (self.shortest, self.longest) = loop.run(self._t, self.carried, (self.shortest, self.longest), rows)
+        steps, self._asked = len(made.t) - 1, made.ask
+        if steps + 2 > self._chunk and time.perf_counter() - begun < 0.1:
+            self._chunk = min(2 * self._chunk, LONGEST)
+        if not steps:
+            return None
+        self._t = float(made.t[-1])
+        self.done, self.iterations = self.done + steps, self.iterations + made.iterations
+        self.rejected, self.march.made = self.rejected + made.rejected, self.march.made + made.made
+        self._hold()
+        return Stretch(made.t, rows.rows(0, steps))
+
+    def _few(self) -> Stretch:
+        """The steps that the controller accepts next, one decision of its own."""
         try:
             self.control(self)
         except StepTooSmall as error:
@@ -125,6 +206,8 @@ class Adaptive:
         self.march.resume(stand)
         self.done, notes = stand.done, stand.notes
         self.carried = {name.removeprefix("control."): x for name, x in notes.items() if name.startswith("control.")}
+        kept = self.memory.kept
+        kept[:] = [notes.get(f"kept.{k}", 0.0) for k in range(len(kept))]
         self._t = notes["t"]
         self.iterations, self.rejected = int(notes["iterations"]), int(notes["rejected"])
         self.shortest, self.longest = notes["shortest"], notes["longest"]
@@ -133,7 +216,9 @@ class Adaptive:
     def notes(self) -> Notes:
         own = {"t": self._t, "iterations": self.iterations, "rejected": self.rejected}
         lengths = {"shortest": float(self.shortest), "longest": float(self.longest)}
-        return {**self.march.notes(), **own, **lengths, **{f"control.{name}": x for name, x in self.carried.items()}}
+        control = {f"control.{name}": x for name, x in self.carried.items()}
+        kept = {f"kept.{k}": x for k, x in enumerate(self.memory.kept.tolist())}
+        return {**self.march.notes(), **own, **lengths, **control, **kept}
 
     def stats(self) -> dict[str, Stat]:
         return {

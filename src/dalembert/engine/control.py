@@ -14,18 +14,16 @@ import casadi as ca
 import numpy as np
 
 from dalembert.checking import options, positive, shown
-from dalembert.engine.adaptive import Adaptive
+from dalembert.engine.adaptive import Adaptive, Bound
+from dalembert.engine.controlled import Plan
 from dalembert.engine.machine import bind
-from dalembert.engine.run import Array
+from dalembert.engine.run import ADVANCES, Array, Grid
 from dalembert.errors import MethodError, ModelError, strict, suggest
 from dalembert.methods.base import Method
 from dalembert.systems.base import System, scalar
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.port_hamiltonian import PortHamiltonian
-
-Bound = Callable[[Adaptive], None]  # makes the steps that are accepted next
-ADVANCES = 1e-13  # of the time: the least step by which it advances well above its rounding
 
 
 @dataclass(frozen=True)
@@ -35,13 +33,18 @@ class Control:
     smallest: float | None = None
     largest: float | None = None
 
-    def bounds(self, walk: Adaptive) -> tuple[float, float]:
-        """The shortest and the longest step from where a run stands; below the shortest, times could not be told apart."""
-        t0, t_end, h = walk.grid.t0, walk.grid.t_end, walk.grid.h
+    def limits(self, grid: Grid) -> tuple[float, float]:
+        """The shortest and the longest step of a run."""
+        t0, t_end, h = grid.t0, grid.t_end, grid.h
         low = self.smallest if self.smallest is not None else 1e-13 * max(t_end - t0, abs(t0), abs(t_end))
         high = self.largest if self.largest is not None else t_end - t0
         if h < low or h > max(high, low):
             raise MethodError(f"the first step {h:g} lies outside the bounds of the controller, {low:.3g} .. {high:.3g}")
+        return low, high
+
+    def bounds(self, walk: Adaptive) -> tuple[float, float]:
+        """The same from where a run stands: below the shortest, times could not be told apart."""
+        low, high = self.limits(walk.grid)
         return max(low, ADVANCES * abs(walk.t)), high
 
     def check(self) -> None:
@@ -53,8 +56,8 @@ class Control:
         if self.smallest is not None and self.largest is not None and self.smallest > self.largest:
             raise MethodError(f"smallest = {self.smallest:g} is larger than largest = {self.largest:g}")
 
-    def bind(self, system: System, method: Method, par: Array) -> Bound:
-        """A function that makes the next accepted step."""
+    def bind(self, system: System, method: Method, par: Array) -> Callable[[Adaptive], None]:
+        """A function that makes the next accepted step; a `Bound`, where the loop in C can make it too."""
         raise TypeError(f"{type(self).__name__} does not define bind()")
 
 
@@ -92,7 +95,7 @@ class Backoff(Control):
                 h, good = min(self.grow * h, high), 0
             walk.carried = {"h": h, "good": good}
 
-        return advance
+        return Bound(advance, Plan("backoff", self.limits, ("h", "good"), (self.grow, self.after)))
 
 
 @strict
@@ -152,12 +155,13 @@ class ErrorControl(Control):
             growth = float(np.clip(growth, self.slowest, fastest))
             walk.carried = {"h": min(max(now, h if now < h else 0.0) * growth, high), "error": max(error, 1e-4)}
 
-        return advance
+        numbers = (self.rtol, self.atol, 2.0**order - 1, self.safety, self.slowest, self.fastest, order + 1)
+        return Bound(advance, Plan("error", self.limits, ("h", "error"), numbers, tuple(parts)))
 
     def _error(self, walk: Adaptive, h: float, parts: list[str], order: int) -> float:
         """Estimated error of two half steps over the tolerance; infinite where one of the steps fails."""
         begin = np.concatenate([walk.part(p) for p in parts])
-        if not walk.try_step(h):
+        if not walk.try_step(h, h / 2):
             return np.inf
         whole = np.concatenate([walk.part(p) for p in parts])
         walk.back(rejected=False)  # it was a comparison
@@ -166,7 +170,8 @@ class ErrorControl(Control):
         halves = np.concatenate([walk.part(p) for p in parts])
         scale = self.atol + self.rtol * np.maximum(np.abs(begin), np.abs(halves))
         ratio = (halves - whole) / ((2.0**order - 1) * np.where(scale > 0, scale, 1e-300))
-        return max(float(np.sqrt(np.mean(ratio**2))), 1e-10)
+        total = np.cumsum(ratio**2)[-1]  # one after the other, as in C
+        return max(float(np.sqrt(total / len(ratio))), 1e-10)
 
 
 @strict
@@ -224,7 +229,8 @@ class Reversible(Control):
                 raise walk.fail(h, low, "Newton's iteration fails, and a reversible step cannot be repeated with another length")
             walk.carried = {"eps": eps, "z": z + eps * look(walk)[1]}
 
-        return advance
+        scale = both, ("q", system.momenta, "par")
+        return Bound(advance, Plan("reversible", self.limits, ("eps", "z"), scale=scale))
 
     def _scale(self, system: Constrained) -> ca.SX:
         if self.scale is not None:
@@ -247,7 +253,7 @@ class Reversible(Control):
             raise ModelError(
                 "the potential has no curvature from which to take a time scale; give one, Reversible(scale=lambda q: ...)"
             )
-        return size ** (-0.25)
+        return 1 / ca.sqrt(ca.sqrt(size))
 
 
 NAMES: dict[str, type[Control]] = {"backoff": Backoff, "error": ErrorControl, "reversible": Reversible}

@@ -10,11 +10,14 @@ from dalembert.engine.adaptive import Adaptive
 from dalembert.engine.inputs import Inputs
 from dalembert.engine.interrupts import recognised
 from dalembert.engine.machine import Memory
+from dalembert.engine.native import Native
 from dalembert.engine.newton import Rule
 from dalembert.engine.progress import Bar
 from dalembert.engine.run import Array, Grid, Layout, Run, Stand, Stat, Stretch
 from dalembert.engine.runners import Engine, Ways, step_inputs
 from dalembert.engine.steps import Equal, Explain, March, Shortened, Stepper
+from dalembert.engine.swept import Swept
+from dalembert.engine.values import Values
 from dalembert.errors import DalembertError, Interrupted
 
 __all__ = ["Array", "Engine", "Grid", "Inputs", "Layout", "Run", "Ways", "integrate", "step_inputs"]
@@ -42,6 +45,9 @@ class Observer(Protocol):
     @property
     def stopped(self) -> bool:
         """Whether the run is to end."""
+
+    def compile(self, layout: Layout) -> Values | None:
+        """What it looks at in C, for runs whose steps are; None where that cannot be had."""
 
     def begin(self, state: Array, inside: Shortened, t: float | None = None) -> None:
         """The run begins there, or goes on where no time is given; `inside` makes steps that end between those of the run."""
@@ -73,9 +79,11 @@ def integrate(
     An error ends the run and is kept in it, with all rows before.
     """
     begun = time.perf_counter()
-    march = March(ways, memory, inputs, rule, compile, grid.steps)
     varying = control is not None and grid.steps > 0
-    stepper: Stepper = Adaptive(march, grid, control, explain) if varying and control else Equal(march, grid, explain)
+    march = March(ways, memory, inputs, rule, compile, grid.steps, equal=not varying)
+    compiled = isinstance(march.runner, (Native, Swept))
+    signs = watch.compile(ways.program) if watch is not None and compiled else None
+    stepper: Stepper = Adaptive(march, grid, control, explain, signs) if varying and control else Equal(march, grid, explain)
     run = Run(grid, ways.program, None if varying else len(grid.saved), unknowns=unknowns)
     inside = Shortened(ways, march.runner, inputs, rule, memory.par)
     clock = _Clock(begun)

@@ -104,7 +104,13 @@ class _Loop:
         after = [f"{names[name]} = {w.use(v)};" for name, v in zip(lam, self.lam, strict=True)]
         fields = {
             "run": self._block(self.roots, RUN, "\n    "),
-            "memory": "\n    ".join([w.declare([*state, *lam]), *(f"int single{k} = 0;" for k in range(len(self.solves)))]),
+            "memory": "\n    ".join(
+                [
+                    w.declare([*state, *lam]),
+                    *(f"int single{k} = kept[{self.scales[-1] + k}] != 0;" for k in range(len(self.solves))),
+                ]
+            ),
+            "keep": " ".join(f"kept[{self.scales[-1] + k}] = single{k};" for k in range(len(self.solves))),
             "load": " ".join([*(f"{names[s]} = state[{i}];" for i, s in enumerate(state)), *(f"{names[s]} = 0;" for s in lam)]),
             "solves": "".join(self._solve_text(k) for k in range(len(self.solves))),
             "finish": self._block([*self.next, *self.lam, *self.work, *self.check], STEP, "\n        "),

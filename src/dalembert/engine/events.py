@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
@@ -10,8 +10,9 @@ import numpy as np
 
 from dalembert.checking import flag, shown, text, whole
 from dalembert.engine.machine import Records
-from dalembert.engine.run import Array, Stretch, resolution
-from dalembert.errors import DalembertError, MethodError, ModelError, strict
+from dalembert.engine.run import Array, Layout, Stretch, resolution
+from dalembert.engine.values import Values
+from dalembert.errors import CompilerError, DalembertError, MethodError, ModelError, strict
 from dalembert.named import Named
 from dalembert.systems.base import System, scalar
 from dalembert.systems.batch import batch, dense
@@ -89,6 +90,7 @@ class Watch:
         self.stop: Hit | None = None
         self.fault: DalembertError | None = None  # why the search cannot go on
         self._function = self._build()
+        self.compiled: Values | None = None  # the same in C
         self._state: Array = np.zeros(0)
         self._inside: Inside | None = None
         self._t0: float | None = None  # where the run begins, if that is not yet behind
@@ -107,6 +109,14 @@ class Watch:
                 raise ModelError(f"{event.name} does not depend on the motion: it cannot be crossed")
             values.append(value)
         return ca.Function("events", [*(getattr(s, name) for name in s.state), s.t, s.par], [ca.densify(ca.vertcat(*values))])
+
+    def compile(self, layout: Layout) -> Values | None:
+        """The functions of all events in C, for runs whose steps are; None where they cannot be written."""
+        try:
+            self.compiled = Values(self._function, (*self._fields, "t", "par"), layout)
+        except CompilerError:
+            self.compiled = None
+        return self.compiled
 
     def spec(self) -> list[object]:
         """Names, options and functions as text, to tell one run from another."""
@@ -127,7 +137,10 @@ class Watch:
         times, states = stretch.t, np.vstack([self._state, stretch.rows.state])
         self._state = states[-1].copy()
         try:
-            self.search(times, states)
+            for part in self._lively(times, states):
+                self.search(times[part], states[part])
+                if self.stop is not None:
+                    break
         except DalembertError as error:
             self.fault = error
         if self.stop is None:
@@ -140,6 +153,21 @@ class Watch:
         last, r = self._short(begin, states[keep], t - begin), whole.rows
         rows = Records(np.vstack([r.state, state]), np.vstack([r.lam, last.lam]), np.vstack([r.work, last.work]))
         return Stretch(np.append(whole.t, t), rows)
+
+    def _lively(self, times: Array, states: Array) -> Iterator[slice]:
+        """The states to search: all, or the ends of those steps alone in which the signs in C say that something may cross."""
+        steps, first = len(times) - 1, 0
+        if self.compiled is None:
+            yield slice(0, steps + 1)
+            return
+        while first < steps:
+            quiet = self.compiled.quiet(states[first:], times[first:], self.par)
+            first += quiet
+            if quiet:
+                self._t0 = None  # what a run begins with is behind
+            if first < steps:
+                yield slice(first, first + 2)
+            first += 1
 
     def forget(self, t: float) -> None:
         """Steps after `t` were not recorded: drop the crossings in them."""

@@ -152,7 +152,7 @@ class Literal(Engine):
             raise MethodError("newton=da.Newton(...) is for differential-algebraic systems, such as mechanical.to_dae('index2')")
         self._stated = _Machine(engine.program, rule)
 
-    def runner(self, compile: bool | str, steps: int) -> _Machine:  # type: ignore[override]
+    def runner(self, compile: bool | str, steps: int, equal: bool = True) -> _Machine:  # type: ignore[override]
         return self._stated
 
     def careful(self) -> None:  # type: ignore[override]

@@ -15,18 +15,19 @@ DA_EXPORT const long da_work = $length;
 DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state, double *last, double *before,
                       const double *par, const double *inputs, long varying, long save_every, double *out_state,
                       double *out_lam, double *out_work, double *out_unknowns, const da_rule *rule, da_outcome *outcome,
-                      double *w)
+                      double *kept, long look, double *w)
 {
     const da_rule limits = *rule;
     const double *u = inputs;
-    long row = 0, iterations = 0, i = 0, left = save_every - first % save_every;
+    long row = 0, iterations = 0, i = 0, left = save_every == 1 ? 1 : save_every - first % save_every;
     int failed = -1;
     double size = 0, t = 0, scale[$scales];
     $memory
+    for (int j = 0; j < $scales - 1; j++) scale[j] = kept[j];
     $run
     $load
     for (i = 0; i < steps; i++) {
-        const int looking = i == 0 || ((first + i) & $weigh) == 0;
+        const int looking = i == 0 ? look != 0 : ((first + i) & $weigh) == 0;
         t = t0 + (double)(first + i) * h;
         $solves
         $finish
@@ -48,6 +49,8 @@ end:
         if (out_unknowns) for (int j = 0; j < $unknowns; j++) out_unknowns[row * $unknowns + j] = last[j];
     }
     $store
+    for (int j = 0; j < $scales - 1; j++) kept[j] = scale[j];
+    $keep
     outcome->steps = i;
     outcome->iterations = iterations;
     outcome->failed = failed;

@@ -26,27 +26,33 @@ NONE = np.zeros((1, 0))  # the inputs of all steps, where there are none
 
 @dataclass
 class Memory:
-    """Where a run stands: state, solutions of the last two steps (all solves in a row), parameters."""
+    """Where a run stands: state, solutions of the last two steps (all solves in a row), parameters.
+
+    `kept` is what the last look at the model found: of all solves the sizes of unknowns, and whether one change is enough; then
+    the length of that step, and the number of steps since, for those who decide when to look again (zero where nothing is known).
+    """
 
     state: Array
     last: Array
     before: Array
     par: Array
+    kept: Array = field(default_factory=lambda: np.zeros(0))
 
     @classmethod
     def start(
         cls, program: Program, state: Array, par: Array, t: float = 0.0, h: float = 1.0, known: Array | None = None
     ) -> Memory:
         first = program.first_memory(state, t, h, np.zeros(program.n_u), par, known)
-        return cls(state.copy(), first, first.copy(), par)
+        return cls(state.copy(), first, first.copy(), par, np.zeros(program.n_kept))
 
     def copy(self) -> Memory:
         """The same place, which stays as it is while this one goes on; the parameters are shared."""
-        return Memory(self.state.copy(), self.last.copy(), self.before.copy(), self.par)
+        return Memory(self.state.copy(), self.last.copy(), self.before.copy(), self.par, self.kept.copy())
 
     def put(self, other: Memory) -> None:
         """Go where another memory stands."""
         self.state[:], self.last[:], self.before[:] = other.state, other.last, other.before
+        self.kept[:] = other.kept if len(other.kept) else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +61,7 @@ class Task:
 
     `inputs` has one row for each step (or one for all). A row of the records is complete after each step whose number from the
     beginning of the run is a multiple of `save_every`. The row that is not complete holds the last step that was made; work is
-    added up in it.
+    added up in it. Where the first step does not `look` at the model, it goes by what the memory has `kept` of the last look.
     """
 
     t0: float
@@ -65,6 +71,7 @@ class Task:
     first: int = 0
     save_every: int = 1
     inputs: Array = field(default_factory=lambda: NONE)
+    look: bool = True
 
 
 @dataclass
@@ -180,13 +187,15 @@ class VirtualMachine:
         self._lock = Lock()  # the buffers serve one run at a time
         self.solves = []
         self._keep: list[object] = []
+        self.looked = np.zeros(p.n_kept - 2)
+        *scales, singles = np.split(self.looked, np.cumsum([stage.look.n_scale for stage in p.stages]))
         for k, stage in enumerate(p.stages):
-            scale, size, known = np.zeros(stage.look.n_scale), np.zeros(1), [*common, *x[:k]]
+            scale, size, known = scales[k], np.zeros(1), [*common, *x[:k]]
             place = Place(x[k], known, [*common, self.constants, *x[:k]], [last[k], before[k]], scale, size)
             weigh = self._bind(stage.look.weigh, known, [scale])
             accept = self._bind(stage.look.accept, [*known, x[k], scale], [size])
             begin, renew, update = self._linear_solver(stage, place)
-            self.solves.append((weigh, Parts(begin, renew, update, accept, _view(size), stage.linear)))
+            self.solves.append((weigh, Parts(begin, renew, update, accept, _view(size), stage.linear, _view(singles[k : k + 1]))))
         self.prelude = self._bind(p.prelude, [self.h, self.par], [self.constants])
         hot = [*common, self.constants, *x]
         self.finish = self._bind(p.finish, hot, [self.next, self.lam, self.work, self.check])
@@ -221,7 +230,7 @@ class VirtualMachine:
                 t[0] = t0 + k * h
                 if varying:
                     self.u[:] = inputs[k - first]
-                look = k % WEIGH_EVERY == 0 or k == first
+                look = task.look if k == first else k % WEIGH_EVERY == 0
                 for number, (weigh, iterate) in enumerate(solves):
                     if look:
                         weigh()
@@ -248,6 +257,8 @@ class VirtualMachine:
             if done and (first + done) % save_every:
                 self._write(out, row)
             memory.state[:], memory.last[:], memory.before[:] = self.state, self.last, self.before
+            if len(memory.kept):
+                memory.kept[:-2] = self.looked
             size = 0.0 if failed < 0 else math.nan if failed == len(solves) else math.sqrt(self.solves[failed][1].sizes[0])
             return Outcome(done, iterations, failed, size)
 
@@ -257,6 +268,7 @@ class VirtualMachine:
         if inputs.size:
             self.u[:] = inputs[0]
         self.prelude()
+        self.looked[:] = memory.kept[:-2] if len(memory.kept) else 0.0
 
     def _write(self, out: Records, row: int) -> None:
         out.state[row] = self.state

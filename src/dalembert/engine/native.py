@@ -10,7 +10,7 @@ import numpy as np
 from dalembert.engine import compiler
 from dalembert.engine.emission import source
 from dalembert.engine.machine import Memory, Outcome, Records, Task
-from dalembert.engine.newton import Array
+from dalembert.engine.newton import Array, Rule
 from dalembert.engine.program import Program
 from dalembert.errors import CompilerError
 
@@ -19,6 +19,12 @@ class _Rule(ctypes.Structure):
     _fields_ = [(n, ctypes.c_double) for n in ("tolerance", "refresh", "stagnation", "floor", "limit", "exact")] + [
         ("max_iterations", ctypes.c_long)
     ]
+
+
+def limits(rule: Rule) -> _Rule:
+    """The rule for stopping as the loop reads it: in squares."""
+    squares = (x * x for x in (rule.tolerance, rule.refresh, rule.stagnation, rule.floor, rule.limit, rule.exact))
+    return _Rule(*squares, rule.max_iterations)
 
 
 class _Outcome(ctypes.Structure):
@@ -41,21 +47,21 @@ class Native:
         long, double, array = ctypes.c_long, ctypes.c_double, ctypes.c_void_p
         self._run.argtypes = [
             long, long, double, double, array, array, array, array, array, long, long, array, array, array, array,
-            ctypes.POINTER(_Rule), ctypes.POINTER(_Outcome), array,
+            ctypes.POINTER(_Rule), ctypes.POINTER(_Outcome), array, long, array,
         ]  # fmt: skip
-        self._work = long.in_dll(self._library, "da_work").value
+        self.room = long.in_dll(self._library, "da_work").value  # numbers that the loop needs to work with
+        self.address = ctypes.cast(self._run, ctypes.c_void_p).value
 
     def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
         """Advance a memory by the steps of a task in one native call."""
-        inputs, rule = np.ascontiguousarray(task.inputs), task.rule
-        squares = (x * x for x in (rule.tolerance, rule.refresh, rule.stagnation, rule.floor, rule.limit, rule.exact))
-        c_rule = _Rule(*squares, rule.max_iterations)
-        outcome, work = _Outcome(0, 0, -1, 0.0), np.empty(self._work)
+        inputs = np.ascontiguousarray(task.inputs)
+        outcome, work = _Outcome(0, 0, -1, 0.0), np.empty(self.room)
+        kept = memory.kept if len(memory.kept) else np.zeros(self.program.n_kept)
         self._run(
             task.steps, task.first, task.t0, task.h, _pointer(memory.state), _pointer(memory.last), _pointer(memory.before),
             _pointer(memory.par), _pointer(inputs), int(len(inputs) > 1), task.save_every, _pointer(out.state),
-            _pointer(out.lam), _pointer(out.work), _pointer(out.unknowns), c_rule, outcome,
-            _pointer(work),
+            _pointer(out.lam), _pointer(out.work), _pointer(out.unknowns), limits(task.rule), outcome,
+            _pointer(kept), int(task.look), _pointer(work),
         )  # fmt: skip
         return Outcome(outcome.steps, outcome.iterations, outcome.failed, math.sqrt(outcome.size))
 

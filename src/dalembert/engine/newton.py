@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import casadi as ca
 import numpy as np
@@ -61,15 +61,14 @@ class Rule:
         """
         begin, renew, update, accept, sizes = parts.begin, parts.renew, parts.update, parts.accept, parts.sizes
         tolerance, refresh, stagnation, floor = (x * x for x in (self.tolerance, self.refresh, self.stagnation, self.floor))
-        exact, limit, last, linear, single = self.exact**2, self.limit**2, self.max_iterations, parts.linear, False
+        exact, limit, last, linear, single = self.exact**2, self.limit**2, self.max_iterations, parts.linear, parts.single
 
         def iterate(look: bool) -> int:
-            nonlocal single
             begin()
             size, k = sizes[0], 1
-            if single and not look:
+            if single[0] and not look:
                 return k
-            single = False
+            single[0] = 0.0
             if not size <= tolerance:
                 change = update
                 if not size <= refresh and not linear:
@@ -91,7 +90,7 @@ class Rule:
                         change = renew
                 else:
                     return -k
-                single = linear and k == 2 and size <= exact
+                single[0] = float(linear and k == 2 and size <= exact)
             if look:
                 accept()
                 return k if sizes[0] <= limit else -k
@@ -106,7 +105,7 @@ class Parts:
 
     `begin` sets the first iterate and changes it once, with a Jacobian taken there; `renew` changes the iterate with one taken
     anew, `update` with the last one. All write the square of the size of the change to `sizes[0]`, `accept` that of
-    the residual relative to its terms.
+    the residual relative to its terms. `single` says whether one change is known to be enough.
     """
 
     begin: Callable[[], object]
@@ -115,6 +114,7 @@ class Parts:
     accept: Callable[[], object]
     sizes: memoryview[float] | list[float]
     linear: bool = False
+    single: memoryview[float] | list[float] = field(default_factory=lambda: [0.0])
 
 
 Array = NDArray[np.float64]

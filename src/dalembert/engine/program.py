@@ -86,6 +86,7 @@ class Program:
         self.unknowns = [solve.unknowns for solve in step.solves]
         sizes = [x.numel() for x in self.unknowns]
         self.n_unknowns = sum(sizes)
+        self.n_kept = sum(int(solve.scale.numel()) + 1 for solve in step.solves) + 2  # see Memory
         self.cuts = np.cumsum(sizes)[:-1].tolist()  # where a vector of all unknowns falls into solves
         self.working = ca.sparsify(SX(ca.vertcat(*step.work.values()))).nnz() > 0
 

@@ -269,7 +269,7 @@ class Integrators:
         size = self.program.n_unknowns
         return Memory(state.copy(), np.zeros(size), np.zeros(size), par)
 
-    def runner(self, compile: bool | str, steps: int) -> Runner:
+    def runner(self, compile: bool | str, steps: int, equal: bool = True) -> Runner:
         """The integrator; it is never compiled."""
         return self._runner
 

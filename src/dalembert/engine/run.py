@@ -18,6 +18,9 @@ Stat = float | int | str | bool  # an entry of the statistics of a run
 Notes = dict[str, float]
 Pivots = tuple[Order, ...]  # of each solve
 STRETCH = 1e-4  # of its length by which a last step may be longer
+SAME = 4e-16  # of a time: what adding a step to it may be off by
+LIKE = 1.5  # times by which a step may be longer or shorter than one whose sizes of unknowns it takes over
+ADVANCES = 1e-13  # of the time: the least step by which it advances well above its rounding
 _ROWS = 256  # rows of a record whose length is not known beforehand, at first
 
 
@@ -195,7 +198,8 @@ class Run:
             r.work[first:end] = new.work
         else:
             last = np.minimum(every * np.arange(first + 1, end + 1), done) - self.done - 1
-            np.add.at(r.work, np.arange(self.done, done) // every, new.work)  # one by one: however they come
+            if new.work.any():
+                np.add.at(r.work, np.arange(self.done, done) // every, new.work)  # one by one: however they come
         r.state[first:end], r.lam[first:end] = new.state[last], new.lam[last]
         if r.unknowns is not None and new.unknowns is not None:
             r.unknowns[first:end] = new.unknowns[last]

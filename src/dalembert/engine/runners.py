@@ -39,8 +39,8 @@ class Ways(Protocol):
     def start(self, state: Array, par: Array, t: float, h: float, known: Array | None = None) -> Memory:
         """The memory of a run that begins there; `known` are rates and multipliers to guess from."""
 
-    def runner(self, compile: bool | str, steps: int) -> Runner:
-        """The way to run so many steps."""
+    def runner(self, compile: bool | str, steps: int, equal: bool = True) -> Runner:
+        """The way to run so many steps, all of one length or not."""
 
     def careful(self) -> Runner | None:
         """A slower way for single steps on which the runner fails; None where there is none and the runner raises."""
@@ -143,16 +143,16 @@ class Engine:
         except CompilerError:
             return self.machine()
 
-    def runner(self, compile: bool | str, steps: int) -> Runner:
+    def runner(self, compile: bool | str, steps: int, equal: bool = True) -> Runner:
         """The way to run so many steps. `"auto"` compiles only where that pays, by count of operations, not by the clock.
 
-        Steps that can be swept are, where they are compiled, unless `"newton"` is asked for. Sweeps and Newton's iteration differ
-        in their last bits, so that which of them it is depends on the run alone, never on what was compiled before.
+        Equal steps that can be swept are, where they are compiled, unless `"newton"` is asked for. Sweeps and Newton's iteration
+        differ in their last bits, so that which of them it is depends on the run alone, never on what was compiled before.
         """
         compile = compile if isinstance(compile, str) else bool(compile)
         if compile is False or (compile == "auto" and compiler.find() is None):
             return self.machine()
-        if compile != "newton" and self._sweepable:
+        if equal and compile != "newton" and self._sweepable:
             if compile is True:
                 return self.swept()
             if steps * sweeps.saved(self.program) > sweeps.PRICE:

@@ -19,7 +19,7 @@ from dalembert.engine.runners import Ways
 from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, ModelError
 
 RESCUES = 8  # steps by the careful way after which the pivots are chosen anew
-LONGEST = 1 << 16  # steps of a stretch at most, where each step is looked at
+LONGEST = 1 << 12  # steps of a stretch at most, where each step is looked at: they stay near the processor
 
 Explain = Callable[[Memory, float, float], DalembertError | None]
 
@@ -70,10 +70,12 @@ def settle(ways: Ways, inputs: Inputs, state: Array, par: Array, t: float, h: fl
 class March:
     """Steps from where a memory stands. A step that the runner cannot make is tried by the careful way."""
 
-    def __init__(self, ways: Ways, memory: Memory, inputs: Inputs, rule: Rule, compile: bool | str, steps: int) -> None:
+    def __init__(
+        self, ways: Ways, memory: Memory, inputs: Inputs, rule: Rule, compile: bool | str, steps: int, equal: bool = True
+    ) -> None:
         self.ways, self.memory, self.inputs, self.rule = ways, memory, inputs, rule
-        self._compile, self._steps = compile, steps
-        self.runner: Runner | None = ways.runner(compile, steps) if steps else None
+        self._compile, self._steps, self._equal = compile, steps, equal
+        self.runner: Runner | None = ways.runner(compile, steps, equal) if steps else None
         self.made = self.rescued = self.swept = self._recent = 0
         self._failed = False  # whether the next step is one that the runner could not make
 
@@ -93,7 +95,7 @@ class March:
         """What `resume` needs beside the pivots."""
         return {"made": self.made, "rescued": self.rescued, "recent": self._recent, "swept": self.swept}
 
-    def task(self, h: float, *, t0: float, first: int = 0, steps: int = 1, every: int = 1) -> Task:
+    def task(self, h: float, *, t0: float, first: int = 0, steps: int = 1, every: int = 1, look: bool = True) -> Task:
         """Steps with the inputs that belong to them; half of them, where the inputs of some are not to be had."""
         steps = self._settle(steps, h, t0 + first * h)
         try:
@@ -101,8 +103,8 @@ class March:
         except ModelError:
             if steps == 1:
                 raise
-            return self.task(h, t0=t0, first=first, steps=steps // 2, every=every)
-        return Task(t0, h, self.rule, steps, first, every, inputs)
+            return self.task(h, t0=t0, first=first, steps=steps // 2, every=every, look=look)
+        return Task(t0, h, self.rule, steps, first, every, inputs, look)
 
     def take(self, task: Task, out: Records, *, thorough: bool = True) -> Outcome:
         """Up to all steps: fewer where one fails, which is then the first of the next call; none where it fails in all ways.
@@ -120,7 +122,7 @@ class March:
                 return outcome
         careful = self.ways.careful()
         if careful is not None:
-            outcome = self._rescue(careful, replace(task, steps=1, inputs=task.inputs[:1]), out, thorough)
+            outcome = self._rescue(careful, replace(task, steps=1, inputs=task.inputs[:1], look=True), out, thorough)
         self._failed = False
         return outcome
 
@@ -152,7 +154,7 @@ class March:
             self._change(self.ways.repivoted())
 
     def _change(self, ways: Ways) -> None:
-        self.ways, self.runner = ways, ways.runner(self._compile, max(1, self._steps - self.made))
+        self.ways, self.runner = ways, ways.runner(self._compile, max(1, self._steps - self.made), self._equal)
 
 
 class Shortened:

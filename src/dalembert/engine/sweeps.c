@@ -57,11 +57,11 @@ static inline V da_sum(V start, const V *table, V x)
 DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state, double *last, double *before,
                       const double *par, const double *inputs, long varying, long save_every, double *out_state,
                       double *out_lam, double *out_work, double *out_unknowns, const da_rule *rule, da_outcome *outcome,
-                      double *w)
+                      double *kept, long asked, double *w)
 {
     const da_rule limits = *rule;
     const double *u = inputs;
-    long row = 0, iterations = 0, i = 0, left = save_every - first % save_every;
+    long row = 0, iterations = 0, i = 0, left = save_every == 1 ? 1 : save_every - first % save_every;
     int failed = -1;
     double size = 0, t = 0, scale[$scales], x[$unknowns + 1], q[$n], v[$n], lam[$reported + 1], mu[$m + 1], reached[$n];
     V K[$stages], D[$stages], B[$stages], hc, c, ends, inside, a[$n], l[$m + 1], weight[$n], old_a[$n], old_l[$m + 1];
@@ -79,10 +79,11 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
     }
     DA_UNROLL
     for (int k = 0; k < $n; k++) { q[k] = state[k]; v[k] = state[$n + k]; }
+    for (int j = 0; j < $scales - 1; j++) scale[j] = kept[j];
     $unpack
     $run
     for (i = 0; i < steps; i++) {
-        const int looking = i == 0 || ((first + i) & ($block - 1)) == 0;
+        const int looking = i == 0 ? asked != 0 : ((first + i) & ($block - 1)) == 0;
         const long most = looking ? $many : $most;
         double previous = 1, earlier = 1, q1[$n], v1[$n], check = 0, work[2] = {0, 0};
         int look = looking;
@@ -182,6 +183,7 @@ end:
     for (int j = 0; j < $unknowns; j++) last[j] = x[j];
     for (int k = 0; k < $n; k++) before[k] = reached[k];
     $store
+    for (int j = 0; j < $scales - 1; j++) kept[j] = scale[j];
     outcome->steps = i;
     outcome->iterations = iterations;
     outcome->failed = failed;

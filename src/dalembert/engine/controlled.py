@@ -1,0 +1,164 @@
+"""Many steps under a controller in one native call: the loop in C around a compiled program.
+
+Controllers in Python are the reference. The loop in C makes the same steps to the last bit, and leaves to Python every step that
+is not plain.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import casadi as ca
+import numpy as np
+
+from dalembert.engine import compiler
+from dalembert.engine.graph import literal
+from dalembert.engine.inputs import NEAR, ROUNDED, Constant, Held, Inputs
+from dalembert.engine.machine import Memory, Records
+from dalembert.engine.native import Native, limits
+from dalembert.engine.newton import Rule
+from dalembert.engine.program import WEIGH_EVERY
+from dalembert.engine.run import ADVANCES, LIKE, SAME, STRETCH, Array, Grid, Notes
+from dalembert.engine.runners import step_inputs
+from dalembert.engine.values import Values, part
+
+CONSTANTS = {
+    "NEAR": NEAR,
+    "ROUNDED": ROUNDED,
+    "ADVANCES": ADVANCES,
+    "SAME": SAME,
+    "STRETCH": STRETCH,
+    "LIKE": LIKE,
+    "WEIGH_EVERY": WEIGH_EVERY,
+}
+KINDS = ("backoff", "error", "reversible")
+NUMBERS = 8
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A controller as the loop in C knows it."""
+
+    kind: str
+    bounds: Callable[[Grid], tuple[float, float]]  # the shortest and the longest step of a run
+    carried: tuple[str, str]  # names of what it carries from step to step
+    numbers: tuple[float, ...] = ()
+    measured: tuple[str, ...] = ()  # parts of the state whose error is measured
+    scale: tuple[ca.Function, tuple[str, ...]] | None = None  # a time scale and its change, of parts of the state by name
+
+
+def _fields(names: str, kind: type) -> list[tuple[str, type]]:
+    return [(name, kind) for name in names.split()]
+
+
+class _Walk(ctypes.Structure):
+    """The `da_walk` of control.c."""
+
+    _fields_ = [
+        *_fields("step rule work state last before kept par out_t out_state out_lam out_work u", ctypes.c_void_p),
+        *_fields("times values jumps nodes scale watch watched measured held whole", ctypes.c_void_p),
+        *_fields("t t_end low high end resolution", ctypes.c_double),
+        ("carried", 2 * ctypes.c_double),
+        ("numbers", NUMBERS * ctypes.c_double),
+        *_fields("shortest longest", ctypes.c_double),
+        *_fields("kind n_state n_memory n_lam n_u n_times n_jumps n_nodes n_watched n_measured", ctypes.c_long),
+        *_fields("settles capacity done iterations rejected made time jump", ctypes.c_long),
+    ]
+
+
+@dataclass(frozen=True)
+class Made:
+    """What a native call did: steps with the time after each, and what is to be added up."""
+
+    t: Array
+    iterations: int
+    rejected: int
+    made: int
+    ask: bool  # whether the next step is Python's to make
+
+
+@cache
+def _library() -> ctypes.CDLL:
+    constants = [f"#define {name} {literal(value)}" for name, value in CONSTANTS.items()]
+    library = compiler.load("\n".join([*constants, part("control.c")]))
+    library.da_control.argtypes = [ctypes.POINTER(_Walk)]
+    library.da_control.restype = ctypes.c_long
+    return library
+
+
+def possible(inputs: Inputs) -> bool:
+    """Whether the inputs are known without asking a function of the user's at each step."""
+    return type(inputs) in (Constant, Held)
+
+
+class Controlled:
+    """The steps of a run under a controller, by a compiled program."""
+
+    def __init__(
+        self, native: Native, plan: Plan, grid: Grid, inputs: Inputs, rule: Rule, memory: Memory, watch: Values | None,
+        settles: bool,
+    ) -> None:  # fmt: skip
+        self.native, self.plan, self._call = native, plan, _library().da_control
+        self._kept: list[object] = [watch]  # what the loop has addresses of
+        p, w = native.program, _Walk()
+        self._walk = w
+        (low, high), rules = plan.bounds(grid), limits(rule)
+        self._kept.append(rules)
+        w.step, w.rule, w.t_end, w.low, w.high = native.address, ctypes.addressof(rules), grid.t_end, low, high
+        w.kind, w.numbers = KINDS.index(plan.kind), (*plan.numbers, *(NUMBERS - len(plan.numbers)) * [0.0])
+        w.n_state, w.n_lam, w.n_u, w.settles, w.end = p.n_state, p.n_lam, p.n_u, settles, np.nan
+        sizes = [p.n_state, p.n_unknowns, p.n_unknowns, p.n_kept]
+        w.n_memory = sum(sizes)
+        state, last, before, kept = np.split(np.zeros(w.n_memory), np.cumsum(sizes)[:-1])  # side by side: one copy holds all
+        self._outside, self._here = memory, Memory(state, last, before, memory.par, kept)
+        w.state, w.last, w.before, w.kept, w.par = (self._keep(a) for a in (state, last, before, kept, memory.par))
+        w.work, w.held, w.whole = (self._keep(np.empty(n)) for n in (native.room, w.n_memory, p.n_state))
+        entries = [np.arange(p.fields[name].start, p.fields[name].stop) for name in plan.measured]
+        measured = np.concatenate([np.zeros(0, int), *entries]).astype(np.dtype("l"))
+        w.measured, w.n_measured = self._keep(measured), len(measured)
+        if watch is not None:
+            w.watch, w.n_watched, w.watched = watch.address, watch.count, self._keep(np.empty(2 * watch.count))
+        if plan.scale is not None:
+            scale = Values(*plan.scale, p)
+            self._kept.append(scale)
+            w.scale = scale.address
+        self._sample(inputs)
+
+    def _keep(self, array: np.ndarray[tuple[int, ...], np.dtype[np.float64 | np.int_]]) -> int:
+        self._kept.append(array)
+        return array.ctypes.data
+
+    def _sample(self, inputs: Inputs) -> None:
+        """Inputs that are the same for all steps, or the samples from which they are taken, and where they jump."""
+        w, p = self._walk, self.native.program
+        w.u = self._keep(
+            np.ascontiguousarray(step_inputs(p, inputs, np.zeros(1), 0.0)) if type(inputs) is Constant else np.zeros(p.n_u)
+        )
+        if isinstance(inputs, Held):
+            w.times, w.n_times = self._keep(np.ascontiguousarray(inputs.times)), len(inputs.times)
+            w.values, w.jumps = self._keep(np.ascontiguousarray(inputs.values)), self._keep(np.ascontiguousarray(inputs.jumps))
+            nodes = np.array(p.step.input_nodes if p.n_u else ())
+            w.n_jumps, w.nodes, w.n_nodes = len(inputs.jumps), self._keep(nodes), len(nodes)
+
+    def run(
+        self, t: float, carried: Notes, lengths: tuple[float, float], out: Records
+    ) -> tuple[Made, Notes, tuple[float, float]]:
+        """Steps from `t` on until the rows are full, the end is reached, or one is Python's to make or to look at.
+
+        Returned are also what the controller carries then, and the shortest and the longest step.
+        """
+        w, times = self._walk, np.empty(len(out.state) + 1)
+        times[0] = w.t = t
+        w.carried = tuple(carried[name] for name in self.plan.carried)
+        w.shortest, w.longest = lengths
+        w.done = w.iterations = w.rejected = w.made = 0
+        w.capacity, w.out_t = len(out.state), times.ctypes.data + times.itemsize
+        w.out_state, w.out_lam, w.out_work = (a.ctypes.data for a in (out.state, out.lam, out.work))
+        self._here.put(self._outside)
+        ask = bool(self._call(w))
+        self._outside.put(self._here)
+        made = Made(times[: w.done + 1], w.iterations, w.rejected, w.made, ask)
+        return made, dict(zip(self.plan.carried, w.carried, strict=True)), (w.shortest, w.longest)
