@@ -110,7 +110,7 @@ def test_an_interrupted_run_has_the_crossings_before_and_after(oscillator, tmp_p
 
     def dies(self, *arguments, **more):
         calls.append(1)
-        if len(calls) == (20 if adaptive else 3):
+        if len(calls) == (20 if adaptive else 2):
             raise KeyboardInterrupt
         return original(self, *arguments, **more)
 

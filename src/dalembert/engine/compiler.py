@@ -24,7 +24,8 @@ from dalembert.errors import CompilerError
 
 # No fast-math and no contraction: compiled steps are those of the virtual machine, bit by bit where libm agrees.
 # Vectors of neighbours are slower than scalars here: what is stored as one is read back as the other.
-FLAGS = ("-O2", "-fno-tree-vectorize", "-std=c99", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-w")
+FLAGS = ("-fno-tree-vectorize", "-std=c99", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-w")
+LONG = 100_000  # characters of source beyond which -O2 takes longer than -O1 and gains nothing
 NATIVE = ("-march=native",)  # where the compiler knows it; libraries are kept for the processor that they were made on
 OTHERS = stat.S_IWGRP | stat.S_IWOTH  # rights of others to write
 DIGITS = 32  # of a digest in a name
@@ -118,8 +119,12 @@ def processor() -> str:
     return "\n".join(line for line in lines if line.lower().startswith(("model name", "flags", "features", "cpu part")))
 
 
+def _flags(source: str) -> tuple[str, ...]:
+    return ("-O2" if len(source) < LONG else "-O1", *FLAGS)
+
+
 def _key(source: str, command: tuple[str, ...], more: tuple[str, ...] = ()) -> str:
-    parts = [source, *command, *FLAGS, *more, *NATIVE, processor(), platform.machine(), platform.system()]
+    parts = [source, *command, *_flags(source), *more, *NATIVE, processor(), platform.machine(), platform.system()]
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:DIGITS]
 
 
@@ -168,7 +173,7 @@ def _compiled(source: str, command: tuple[str, ...], more: tuple[str, ...], plac
         c_file, built = Path(directory, "step.c"), Path(directory, "step.so")
         c_file.write_text(source, encoding="utf-8")
         for native in (NATIVE, ()):
-            full = [*command, *FLAGS, *more, *native, str(c_file), "-o", str(built), "-lm"]
+            full = [*command, *_flags(source), *more, *native, str(c_file), "-o", str(built), "-lm"]
             run = subprocess.run(full, capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL)
             if run.returncode == 0 and built.is_file():
                 break

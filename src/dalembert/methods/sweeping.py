@@ -56,7 +56,8 @@ def sweep(form: Form, scheme: Scheme, unknowns: Mapping[tuple[str, int], SX]) ->
     plain = set(form.y) == {"q", "v"} and not (form.w.numel() or form.mu.numel() or form.basis is not None)
     if not plain or inverse is None or len(form.parts) != 2 or scheme.multipliers is not None or scheme.carried or scheme.nodes:
         return None
-    if not ca.is_equal(form.parts[0]["q"], form.y["v"], 1) or set(form.state) != {"q", "v"}:
+    moved = form.parts[0].get("q", SX(0, 1))
+    if moved.shape != form.y["v"].shape or not ca.is_equal(moved, form.y["v"], 1) or set(form.state) != {"q", "v"}:
         return None
     first, second, s = scheme.table(0), scheme.table(1), scheme.stages
     paired = not first.A[0].any() and np.abs(first.A[-1] - first.b).max() < TOLERANCE and not second.A[:, -1].any()
