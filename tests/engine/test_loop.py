@@ -68,7 +68,7 @@ class Frail(Engine):
         super().__init__(PROGRAM)
         self.bad, self.worse = bad, worse
 
-    def runner(self, compile, steps):
+    def runner(self, compile, steps, equal=True):
         return Weak(self.machine(), self.bad)
 
     def careful(self):
