@@ -82,18 +82,18 @@ def attempt(problem: Problem, peer: Peer, variant: str, knob: float) -> tuple[Tr
     except Failed:
         return None, setup + time.process_time() - begun + sum(os.times()[2:4]) - children
     setup += sum(os.times()[2:4]) - children
-    again = [first] if first > CAP else [clock(case.run)[0] for _ in range(3 if first < 0.2 else 1)]
+    again = [clock(case.run)[0] for _ in range(3 if first < 0.2 else 1)]
     return Trial(variant, knob, min(again), errors(problem, rows), rows.steps, case), setup + first - min(again)
 
 
-def search(problem: Problem, peer: Peer, cap: float = CAP, thin: int = 1) -> tuple[list[Trial], str]:
+def search(problem: Problem, peer: Peer, cap: float = CAP, thin: int = 1, most: int = 99) -> tuple[list[Trial], str]:
     """Walk each variant from coarse to fine until the tightest level is met or time is up; all trials, and why none."""
     tightest, trials = min(problem.levels), []
     try:
         variants = peer.variants(problem)
     except Unsupported as error:
         return [], str(error)
-    for variant, knobs in variants.items():
+    for variant, knobs in list(variants.items())[:most]:
         best, idle = np.inf, 0
         tried = knobs[::thin]
         for knob, finer in zip(tried, (*tried[1:], 0.0), strict=True):

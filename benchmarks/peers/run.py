@@ -9,19 +9,21 @@ import platform
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 from peers import figures, gradients, long, page, reference, solvers, starts
 from peers.measure import CAP, Cell, Trial, fastest, rounds, search
 from peers.problems import PROBLEMS, Problem
 from peers.solvers.base import Peer, clock
 
+Keep = Callable[[page.Data], None]
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-QUICK = {"cap": 0.3, "thin": 2}  # of a quick search
+QUICK: dict[str, Any] = {"cap": 0.3, "thin": 2, "most": 3}  # of a quick search
 
 
 @contextmanager
@@ -107,9 +109,17 @@ def accuracy(problem: Problem, peers: dict[str, Peer], repeats: int, quick: bool
     }  # fmt: skip
 
 
-def collect(problems: list[str], peers: dict[str, Peer], missing: dict[str, str], repeats: int, quick: bool) -> page.Data:
-    """Time to accuracy, as data with everything that the page says about the run."""
+def collect(
+    problems: list[str],
+    peers: dict[str, Peer],
+    missing: dict[str, str],
+    repeats: int,
+    quick: bool,
+    keep: Keep = lambda data: None,
+) -> page.Data:
+    """Time to accuracy, as data with everything that the page says about the run; `keep` is called after each problem."""
     data: page.Data = {
+        "start": {}, "gradients": {}, "drift": {}, "growth": {},
         "date": date.today().isoformat(), "machine": machine(), "quick": quick, "repeats": repeats,
         "cap": QUICK["cap"] if quick else CAP, "missing": missing, "accuracy": {},
         "peers": {name: {"version": solvers.version(name), "form": peer.form} for name, peer in peers.items()},
@@ -117,6 +127,7 @@ def collect(problems: list[str], peers: dict[str, Peer], missing: dict[str, str]
     for key in problems:
         print(PROBLEMS[key].title, flush=True)
         data["accuracy"][key] = accuracy(PROBLEMS[key], peers, repeats, quick)
+        keep(data)
     return data
 
 
@@ -126,27 +137,32 @@ def best_variants(data: page.Data, key: str, k: int) -> dict[str, tuple[str, flo
     return {n: (r["cells"][k]["variant"], r["cells"][k]["knob"], r["cells"][k]["best"]) for n, r in rows.items() if r["cells"][k]}
 
 
-def complete(data: page.Data, peers: dict[str, Peer], repeats: int, quick: bool) -> None:
+def complete(data: page.Data, peers: dict[str, Peer], repeats: int, quick: bool, keep: Keep = lambda data: None) -> None:
     """The other measures."""
-    print("fresh processes", flush=True)
-    data["start"] = starts.measure(list(peers), 2 if quick else repeats)
-    print("gradients", flush=True)
-    with quiet():
-        data["gradients"] = gradients.measure(list(peers), repeats)
-    print("growth", flush=True)
     variants = {name: variant for name, (variant, _, _) in best_variants(data, "chain", 1).items()}
-    with quiet():
-        data["growth"] = long.growth(peers, variants, (2, 8) if quick else long.SIZES)
-    print("drift", flush=True)
-    with quiet():
-        data["drift"] = long.drift(peers, best_variants(data, "double", 1))
+    measures: dict[str, Callable[[], object]] = {
+        "start": lambda: starts.measure(list(peers), 2 if quick else repeats),
+        "gradients": lambda: gradients.measure(list(peers), repeats),
+        "drift": lambda: long.drift(peers, best_variants(data, "double", 1)),
+        "growth": lambda: long.growth(peers, variants, (2, 8) if quick else long.SIZES),
+    }
+    for name, measure in measures.items():
+        print(name, flush=True)
+        with quiet():
+            data[name] = measure()
+        keep(data)
+
+
+def save(data: page.Data, folder: Path) -> None:
+    """The data, also of a run that is not at its end: `--page` writes what there is."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "benchmarks.json").write_text(json.dumps(data) + "\n", encoding="utf-8")
 
 
 def publish(data: page.Data, folder: Path) -> None:
     """Page, figures and data in a folder."""
-    folder.mkdir(parents=True, exist_ok=True)
+    save(data, folder)
     figures.draw(data, folder / "images")
-    (folder / "benchmarks.json").write_text(json.dumps(data, indent=1) + "\n", encoding="utf-8")
     (folder / "benchmarks.md").write_text(page.write(data), encoding="utf-8")
 
 
@@ -189,11 +205,16 @@ def main(arguments: list[str] | None = None) -> None:
         peers, missing = solvers.load(names)
     for name, reason in missing.items():
         print(f"{name} is missing: {reason}")
-    data = collect(problems, peers, missing, repeats, chosen.quick)
+
+    def keep(data: page.Data) -> None:
+        if folder is not None:
+            save(data, folder)
+
+    data = collect(problems, peers, missing, repeats, chosen.quick, keep)
     if chosen.only:
         print("\n".join(page.accuracy(data)))
         return None
-    complete(data, peers, repeats, chosen.quick)
+    complete(data, peers, repeats, chosen.quick, keep)
     if folder is not None:
         publish(data, folder)
         print(f"written to {folder / 'benchmarks.md'}")

@@ -11,10 +11,7 @@ import numpy as np
 from peers.problems import STIFFNESS, G, Problem
 from peers.solvers.base import Case, Failed, Rows, Unsupported
 
-SOLVERS = {
-    "trapezoidal, index 2": exu.DynamicSolverType.TrapezoidalIndex2,
-    "generalized alpha, index 3": exu.DynamicSolverType.GeneralizedAlpha,
-}
+SOLVERS = {"trapezoidal, index 2": exu.DynamicSolverType.TrapezoidalIndex2}  # generalized alpha without damping is unstable
 Rod = tuple[int, int]
 MODELS: dict[str, tuple[tuple[float, ...], tuple[Rod, ...], tuple[Rod, ...]]] = {  # masses, rods, springs; -1 is the ground
     "simple": ((1.0,), ((-1, 0),), ()),
@@ -28,7 +25,7 @@ class Exudyn:
     """Mass points in the plane with distance constraints and linear springs."""
 
     fixed_step = True
-    form = "mass points, distance constraints and springs of its own library, implicit trapezoidal rule or generalized alpha"
+    form = "mass points, distance constraints and springs of its own library, implicit trapezoidal rule on index 2"
 
     def variants(self, problem: Problem) -> dict[str, tuple[float, ...]]:
         """Steps that divide the time between two rows."""
@@ -101,7 +98,7 @@ def simulation(problem: Problem, h: float) -> Any:
     settings = exu.SimulationSettings()
     time = settings.timeIntegration
     time.numberOfSteps, time.endTime = round(problem.t_end / h), problem.t_end
-    time.generalizedAlpha.spectralRadius = 1.0
+    time.adaptiveStep = False  # no retries with smaller steps: a step is what is asked for
     time.verboseMode = 0
     solution = settings.solution
     solution.sensors.writePeriod = problem.t_end / problem.rows

@@ -17,14 +17,16 @@ class Sundae:
     """Right-hand sides and Jacobians are CasADi functions called through their buffers."""
 
     fixed_step = False
-    form = "CVODE (Adams or BDF) on minimal coordinates or eliminated multipliers, or IDA on index 1, whichever is faster"
+    form = (
+        "CVODE (Adams; BDF where stiff) on minimal coordinates or eliminated multipliers, or IDA on index 1, whichever is faster"
+    )
 
     def variants(self, problem: Problem) -> dict[str, tuple[float, ...]]:
         """Adams where nothing is stiff, BDF where something is."""
         method = "BDF" if problem.kind == "stiff" else "Adams"
         knobs = tolerances(3, 14)[::2]
         out = {f"CVODE {method}, {form}": knobs for form in problem.forms}
-        return out | ({"IDA, index 1": knobs} if problem.kind != "network" else {})
+        return out | ({"IDA, index 1": knobs} if problem.kind != "network" and problem.minimal is None else {})
 
     def prepare(self, problem: Problem, variant: str, knob: float) -> Case:
         """A solver object; its solution is asked for at the times of the problem."""
