@@ -191,6 +191,8 @@ def replay(
             work[to[0]] = function.instruction_constant(k)
         elif op in BINARY:
             work[to[0]] = BINARY[op](work[a[0]], work[a[1]])
+        elif op == ca.OP_SQ and "square" in names:
+            work[to[0]] = names["square"](work[a[0]])
         else:
             work[to[0]] = UNARY[op](work[a[0]]) if op in UNARY else names[NAMED[op]](work[a[0]])
     return out

@@ -109,10 +109,10 @@ def search(problem: Problem, peer: Peer, cap: float = CAP, thin: int = 1, most: 
                 growth = knob / finer if peer.fixed_step and finer else 1.2
                 if trial.seconds * growth > 1.2 * cap or trial.errors.worst <= tightest:
                     break
-            if idle > PATIENCE:
+            if idle > (PATIENCE if trial is None or trial.seconds > cap / 10 else 3 * PATIENCE):
                 break
             if setup > SETUP:
-                return trials, "" if trials else "its preparation takes too long"
+                return trials, "" if trials else f"no setting was ready within {SETUP:g} s"
     return trials, "" if trials else "every run failed"
 
 

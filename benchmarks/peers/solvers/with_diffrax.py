@@ -45,9 +45,7 @@ class Diffrax:
     """Double precision on the CPU."""
 
     fixed_step = False
-    form = (
-        "minimal coordinates by hand or multipliers eliminated, whichever is faster; a jitted `diffeqsolve` in double precision"
-    )
+    form = "by hand (minimal coordinates) or multipliers eliminated, the faster; a jitted `diffeqsolve` in double precision"
 
     def variants(self, problem: Problem) -> dict[str, tuple[float, ...]]:
         """An explicit method of order 8; one of order 5, implicit where the problem is stiff."""

@@ -18,7 +18,7 @@ class Sundae:
 
     fixed_step = False
     form = (
-        "CVODE (Adams; BDF where stiff) on minimal coordinates or eliminated multipliers, or IDA on index 1, whichever is faster"
+        "CVODE (Adams; BDF where stiff) by hand (minimal coordinates) or multipliers eliminated, or IDA on index 1, the fastest"
     )
 
     def variants(self, problem: Problem) -> dict[str, tuple[float, ...]]:
@@ -26,7 +26,7 @@ class Sundae:
         method = "BDF" if problem.kind == "stiff" else "Adams"
         knobs = tolerances(3, 14)[::2]
         out = {f"CVODE {method}, {form}": knobs for form in problem.forms}
-        return out | ({"IDA, index 1": knobs} if problem.kind != "network" and problem.minimal is None else {})
+        return out | ({"IDA, index 1": knobs} if problem.kind != "network" else {})
 
     def prepare(self, problem: Problem, variant: str, knob: float) -> Case:
         """A solver object; its solution is asked for at the times of the problem."""
