@@ -37,6 +37,15 @@ def front(trials: list[dict[str, Any]]) -> tuple[list[float], list[float]]:
     return [k[0] for k in kept], [k[1] for k in kept]
 
 
+def legend(figure: Any) -> None:
+    """One for all panels."""
+    found: dict[str, Any] = {}
+    for ax in figure.axes:
+        found |= dict(zip(*ax.get_legend_handles_labels()[::-1], strict=True))
+    if found:
+        figure.legend(list(found.values()), list(found), loc="outside right center")
+
+
 def save(figure: Any, path: Path) -> None:
     figure.savefig(path, dpi=110)
     plt.close(figure)
@@ -55,7 +64,7 @@ def accuracy(data: dict[str, Any], folder: Path) -> None:
         for level in problem["levels"]:
             ax.axhline(level, color="0.6", linewidth=0.6, linestyle=":")
         ax.set(title=f"{problem['title']}, {problem['t_end']:g} s", xlabel="CPU time of a run (ms)", ylabel="largest error")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside right center")
+    legend(figure)
     save(figure, folder / "benchmarks_accuracy.png")
 
 
@@ -67,7 +76,7 @@ def growth(data: dict[str, Any], folder: Path) -> None:
             if rows:
                 ax.loglog([r["n"] for r in rows], [1e3 * max(r[key], 1e-5) for r in rows], **styles[name])
         ax.set(title=title, xlabel="links", ylabel="CPU time (ms)")
-    figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right center")
+    legend(figure)
     save(figure, folder / "benchmarks_growth.png")
 
 
@@ -78,7 +87,8 @@ def drift(data: dict[str, Any], folder: Path) -> None:
         if "t" in row:
             ax.loglog(row["t"], [max(e, 1e-16) for e in row["energy"]], **(styles[name] | {"marker": ""}))
     labelled(ax)
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    if ax.lines:
+        ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
     save(figure, folder / "benchmarks_drift.png")
 
 

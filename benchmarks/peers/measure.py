@@ -94,7 +94,7 @@ def search(problem: Problem, peer: Peer, cap: float = CAP, thin: int = 1, most: 
     except Unsupported as error:
         return [], str(error)
     for variant, knobs in list(variants.items())[:most]:
-        best, idle = np.inf, 0
+        best, idle, wasted = np.inf, 0, 0.0
         tried = knobs[::thin]
         for knob, finer in zip(tried, (*tried[1:], 0.0), strict=True):
             trial, setup = attempt(problem, peer, variant, knob)
@@ -111,8 +111,11 @@ def search(problem: Problem, peer: Peer, cap: float = CAP, thin: int = 1, most: 
                     break
             if idle > (PATIENCE if trial is None or trial.seconds > cap / 10 else 3 * PATIENCE):
                 break
-            if setup > SETUP:
-                return trials, "" if trials else f"no setting was ready within {SETUP:g} s"
+            wasted += setup if trial is None else 0.0
+            if wasted > 2 * SETUP:
+                break
+            if trial is not None and setup > SETUP:
+                return trials, ""
     return trials, "" if trials else "every run failed"
 
 

@@ -34,7 +34,7 @@ def compiled(problem: Problem, variant: str) -> Any:
     @jax.jit
     def solve(y: Any, tolerance: Any) -> Any:
         return diffrax.diffeqsolve(
-            term, SOLVERS[solver](), 0.0, problem.t_end, None, y, saveat=diffrax.SaveAt(ts=times), max_steps=10**7, throw=False,
+            term, SOLVERS[solver](), 0.0, problem.t_end, None, y, saveat=diffrax.SaveAt(ts=times), max_steps=10**6, throw=False,
             stepsize_controller=diffrax.PIDController(rtol=tolerance, atol=tolerance),
         )  # fmt: skip
 
