@@ -75,6 +75,9 @@ def growth(data: dict[str, Any], folder: Path) -> None:
         for name, rows in data["growth"].items():
             if rows:
                 ax.loglog([r["n"] for r in rows], [1e3 * max(r[key], 1e-5) for r in rows], **styles[name])
+        sizes = sorted({r["n"] for rows in data["growth"].values() for r in rows})
+        ax.set_xticks(sizes, [str(n) for n in sizes])
+        ax.minorticks_off()
         ax.set(title=title, xlabel="links", ylabel="CPU time (ms)")
     legend(figure)
     save(figure, folder / "benchmarks_growth.png")

@@ -235,7 +235,9 @@ def verdict_gradients(data: Data) -> str:
             name = min((n for n in found if n != OURS), key=lambda n: found[n])
             ratio = found[OURS] / found[name]
             word = "is the fastest" if ratio <= 1 else "**loses**"
-            out.append(f"Over {span} s dalembert {word}: it takes {times_as_long(ratio)} times the time of {name.split()[0]}.")
+            text = f"Over {span} s dalembert {word}: it takes {times_as_long(ratio)} times the time of {name.split()[0]}"
+            alone = data["gradients"][OURS][span]["forward"] / found[OURS]
+            out.append(text + ("." if ratio <= 1 else f"; {alone * 100:.0f} % of it is what the run alone takes."))
     return " ".join(out)
 
 

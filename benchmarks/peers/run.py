@@ -23,7 +23,11 @@ from peers.solvers.base import Peer, clock
 
 Keep = Callable[[page.Data], None]
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
-QUICK: dict[str, Any] = {"cap": 0.3, "thin": 2, "most": 3}  # of a quick search
+QUICK: dict[str, Any] = {
+    "cap": 0.3,
+    "thin": 2,
+}  # of a quick search
+VARIANTS = 4  # of dalembert in a quick search; the peers have their first
 
 
 @contextmanager
@@ -85,7 +89,8 @@ def accuracy(problem: Problem, peers: dict[str, Peer], repeats: int, quick: bool
     for name, peer in peers.items():
         begun = time.process_time()
         with quiet():
-            trials, why = search(problem, peer, **QUICK) if quick else search(problem, peer)
+            few = {**QUICK, "most": VARIANTS if name == "dalembert" else 1}
+            trials, why = search(problem, peer, **(few if quick else {}))
         best = [fastest(trials, level) for level in problem.levels]
         made: dict[int, Cell] = {id(t): Cell(t) for t in best if t is not None}
         chosen[name] = [made[id(t)] if t is not None else None for t in best]
@@ -156,12 +161,22 @@ def complete(data: page.Data, peers: dict[str, Peer], repeats: int, quick: bool,
 def save(data: page.Data, folder: Path) -> None:
     """The data, also of a run that is not at its end: `--page` writes what there is."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "benchmarks.json").write_text(json.dumps(data) + "\n", encoding="utf-8")
+    (folder / "benchmarks.json").write_text(json.dumps(rounded(data)) + "\n", encoding="utf-8")
+
+
+def rounded(data: Any) -> Any:
+    """The same with five digits of each number: more were never measured."""
+    if isinstance(data, dict):
+        return {key: rounded(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [rounded(value) for value in data]
+    return float(f"{data:.5g}") if isinstance(data, float) else data
 
 
 def publish(data: page.Data, folder: Path) -> None:
     """Page, figures and data in a folder."""
     save(data, folder)
+    data = rounded(data)
     figures.draw(data, folder / "images")
     (folder / "benchmarks.md").write_text(page.write(data), encoding="utf-8")
 

@@ -13,6 +13,12 @@ from statistics import median
 from peers.solvers import MODULES
 
 SCRIPTS = Path(__file__).parent / "scripts"
+WRAPPER = """
+import runpy, sys
+runpy.run_path(sys.argv[1], run_name="__main__")
+with open("/proc/self/status") as status:
+    print("\\npeak", next(line.split()[1] for line in status if line.startswith("VmHWM")))
+"""  # the system's own count of a child includes the process that started it
 ENOUGH = 20.0  # CPU seconds of a program's repetitions after which no further one is made
 
 
@@ -25,12 +31,17 @@ def lines(name: str) -> int:
 
 
 def process(script: Path, cache: Path) -> tuple[float, float, str]:
-    """CPU seconds of a fresh process and its children, its peak memory in MB, and what it printed."""
+    """CPU seconds of a fresh process and its children, its peak memory in MB (nan off Linux), and what it printed."""
+    linux = Path("/proc/self/status").exists()
     kept = {k: v for k, v in os.environ.items() if k != "PYTHONPATH" or v}
     home = {"DALEMBERT_CACHE": str(cache / "dalembert"), "XDG_CACHE_HOME": str(cache), "HOME": str(cache)}
     with tempfile.TemporaryFile("w+") as out:
         child = subprocess.Popen(
-            [sys.executable, "-W", "ignore", str(script)], cwd=cache, env=kept | home, stdout=out, stderr=subprocess.DEVNULL
+            [sys.executable, "-W", "ignore", *(["-c", WRAPPER] if linux else []), str(script)],
+            cwd=cache,
+            env=kept | home,
+            stdout=out,
+            stderr=subprocess.DEVNULL,
         )
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
@@ -38,7 +49,8 @@ def process(script: Path, cache: Path) -> tuple[float, float, str]:
         text = out.read()
     if child.returncode:
         raise RuntimeError(f"{script.name} ended with {child.returncode}")
-    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / (1 if sys.platform == "darwin" else 1024), text
+    printed, _, peak = text.partition("\npeak")
+    return usage.ru_utime + usage.ru_stime, float(peak) / 1024 if linux else float("nan"), printed
 
 
 def measure(names: list[str], repeats: int) -> dict[str, dict[str, object]]:
