@@ -250,7 +250,9 @@ def missing(data: Data) -> str:
                 lines.append(f"- {name}, {problem['title']}: {row['why']}.")
     for name, rows in data["growth"].items():
         if not rows:
-            lines.append(f"- {name}, growth: no chain of any length met the level.")
+            lines.append(
+                f"- {name}, growth: not run, since five links did not reach the second level, or no chain was exact enough."
+            )
     return "\n".join(lines) or "Nothing."
 
 
