@@ -28,6 +28,7 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
     $load
     for (i = 0; i < steps; i++) {
         const int looking = i == 0 ? look != 0 : ((first + i) & $weigh) == 0;
+        int looked = looking;
         t = t0 + (double)(first + i) * h;
         $solves
         $finish

@@ -187,7 +187,7 @@ class VirtualMachine:
         self._lock = Lock()  # the buffers serve one run at a time
         self.solves = []
         self._keep: list[object] = []
-        self.looked = np.zeros(p.n_kept - 2)
+        self.looked, self.seen = np.zeros(p.n_kept - 2), [False]
         *scales, singles = np.split(self.looked, np.cumsum([stage.look.n_scale for stage in p.stages]))
         for k, stage in enumerate(p.stages):
             scale, size, known = scales[k], np.zeros(1), [*common, *x[:k]]
@@ -195,7 +195,9 @@ class VirtualMachine:
             weigh = self._bind(stage.look.weigh, known, [scale])
             accept = self._bind(stage.look.accept, [*known, x[k], scale], [size])
             begin, renew, update = self._linear_solver(stage, place)
-            self.solves.append((weigh, Parts(begin, renew, update, accept, _view(size), stage.linear, _view(singles[k : k + 1]))))
+            self.solves.append(
+                (weigh, Parts(begin, renew, update, accept, _view(size), stage.linear, _view(singles[k : k + 1]), self.seen))
+            )
         self.prelude = self._bind(p.prelude, [self.h, self.par], [self.constants])
         hot = [*common, self.constants, *x]
         self.finish = self._bind(p.finish, hot, [self.next, self.lam, self.work, self.check])
@@ -224,17 +226,18 @@ class VirtualMachine:
             now = _view(self.now)[: len(after)]
             t, check, work, finish = _view(self.t), _view(self.check), _view(self.work), self.finish
             works, working = _view(out.work), self.program.working
-            solves = [(weigh, task.rule.bind(parts)) for weigh, parts in self.solves]
+            solves, looked = [(weigh, task.rule.bind(parts)) for weigh, parts in self.solves], self.seen
             iterations, row, failed, done = 0, 0, -1, steps
             for k in range(first, first + steps):
                 t[0] = t0 + k * h
                 if varying:
                     self.u[:] = inputs[k - first]
                 look = task.look if k == first else k % WEIGH_EVERY == 0
+                looked[0] = look
                 for number, (weigh, iterate) in enumerate(solves):
                     if look:
                         weigh()
-                    count = iterate(look)
+                    count = iterate(looked[0])
                     if count < 0:
                         failed = number
                         break

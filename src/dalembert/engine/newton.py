@@ -60,6 +60,7 @@ class Rule:
         Its argument says whether to look at the residual in any case. The compiled loop repeats this rule word by word.
         """
         begin, renew, update, accept, sizes = parts.begin, parts.renew, parts.update, parts.accept, parts.sizes
+        looked = parts.looked
         tolerance, refresh, stagnation, floor = (x * x for x in (self.tolerance, self.refresh, self.stagnation, self.floor))
         exact, limit, last, linear, single = self.exact**2, self.limit**2, self.max_iterations, parts.linear, parts.single
 
@@ -92,6 +93,7 @@ class Rule:
                     return -k
                 single[0] = float(linear and k == 2 and size <= exact)
             if look:
+                looked[0] = True
                 accept()
                 return k if sizes[0] <= limit else -k
             return k
@@ -105,7 +107,8 @@ class Parts:
 
     `begin` sets the first iterate and changes it once, with a Jacobian taken there; `renew` changes the iterate with one taken
     anew, `update` with the last one. All write the square of the size of the change to `sizes[0]`, `accept` that of
-    the residual relative to its terms. `single` says whether one change is known to be enough.
+    the residual relative to its terms. `single` says whether one change is known to be enough. Where a solution is
+    looked at, `looked[0]` is set: what follows from it in the same step is looked at as well.
     """
 
     begin: Callable[[], object]
@@ -115,6 +118,7 @@ class Parts:
     sizes: memoryview[float] | list[float]
     linear: bool = False
     single: memoryview[float] | list[float] = field(default_factory=lambda: [0.0])
+    looked: list[bool] = field(default_factory=lambda: [False])
 
 
 Array = NDArray[np.float64]

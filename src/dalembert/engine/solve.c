@@ -5,7 +5,7 @@
         {
             $constants
             double previous = 1;
-            int look = looking;
+            int look = looked;
             long count = 0;
             $guess
         renew$k:
@@ -45,6 +45,7 @@
             single$k = $linear && count == 2 && size <= limits.exact;
         judged$k:
             if (look) {
+                looked = 1; /* what follows from a solution that is out of the ordinary is looked at as well */
                 const double found[] = {$found 0};
                 $store
                 size = accept$k(w + DA_RARE_WORK, state, $known, found, par, u, scale + $offset, t, h);

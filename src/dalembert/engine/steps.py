@@ -250,7 +250,7 @@ class Equal:
         self.iterations += outcome.iterations
         taken = time.perf_counter() - before
         if taken < 0.1:
-            self._chunk = min((2 if taken > 0.01 else 16) * self._chunk, self._largest)
+            self._chunk = min((2 if taken > 0.01 else 4) * self._chunk, self._largest)
         return outcome.steps
 
     def _failure(self, h: float, outcome: Outcome) -> DalembertError:
