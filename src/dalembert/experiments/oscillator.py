@@ -126,7 +126,7 @@ def perturbed(r: Result, quick: bool) -> None:
                 r.true(f"{method}, eps = {eps}: orbits that fill an area", areas == wanted, told,
                        ", ".join(f"z0 = {z0[k]:.2f}" for k in wanted) or "none", chaotic[eps, method])  # fmt: skip
         _long(r, method, quick)
-    t, energy = _loose(0.8, -0.55, 20_000 if quick else 50_000, LOOSE)
+    t, energy = _loose(0.8, -0.55, 50_000, LOOSE)
     line = trend(t, energy)
     r.true(
         f"spark-2 as a DAE, tolerance {LOOSE}, z0 = -0.55: energy drifts",
