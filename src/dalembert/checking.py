@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import math
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import fields
@@ -50,6 +51,8 @@ def reals(what: str, value: object, error: Errors, expected: str = "a number or 
 
 def number(what: str, value: object, error: Errors = MethodError) -> float:
     """One finite number."""
+    if type(value) is float and math.isfinite(value):
+        return value
     out = reals(what, value, error, "a number")
     if out.size != 1 or isinstance(value, (bool, np.bool_)):
         raise error(f"{what} must be a number, not {shown(value)}")

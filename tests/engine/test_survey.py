@@ -90,3 +90,17 @@ def test_large_systems_are_left_to_the_checks():
     chain = da.catalog.chain(40)
     assert chain.n > survey.LARGEST
     assert not survey.well(chain, dict(chain.initial), chain.pack(), 0.0, NONE, ())
+
+
+@pytest.mark.parametrize("block", [[[1.0, 2.0], [2.0, 1.0]], [[-1.0, 0.0], [0.0, 1.0]], [[1.0, 1.0], [1.0, 1.0]]])
+def test_masses_that_are_not_definite_are_not_well(block):
+    """Two negative pivots have a positive product."""
+    mass = np.kron(np.eye(2), np.array(block))
+    system = da.Mechanical(("a", "b", "c", "d"), mass=mass.tolist(), potential=lambda q: q[0] ** 2)
+    assert not look(system, [1.0, 0.0, 0.0, 0.0], [0.0] * 4)
+
+
+def test_coupled_masses_that_are_definite_are_well():
+    mass = [[2.0, 1.0, 0.0], [1.0, 2.0, 1.0], [0.0, 1.0, 2.0]]
+    system = da.Mechanical(("a", "b", "c"), mass=mass, potential=lambda q: q[0] ** 2)
+    assert look(system, [1.0, 0.0, 0.0], [0.0] * 3)

@@ -10,13 +10,11 @@ from dalembert.engine.adaptive import Adaptive
 from dalembert.engine.inputs import Inputs
 from dalembert.engine.interrupts import recognised
 from dalembert.engine.machine import Memory
-from dalembert.engine.native import Native
 from dalembert.engine.newton import Rule
 from dalembert.engine.progress import Bar
 from dalembert.engine.run import Array, Grid, Layout, Run, Stand, Stat, Stretch
 from dalembert.engine.runners import Engine, Ways, step_inputs
 from dalembert.engine.steps import Equal, Explain, March, Shortened, Stepper
-from dalembert.engine.swept import Swept
 from dalembert.engine.values import Values
 from dalembert.errors import DalembertError, Interrupted
 
@@ -81,8 +79,7 @@ def integrate(
     begun = time.perf_counter()
     varying = control is not None and grid.steps > 0
     march = March(ways, memory, inputs, rule, compile, grid.steps, equal=not varying)
-    compiled = isinstance(march.runner, (Native, Swept))
-    signs = watch.compile(ways.program) if watch is not None and compiled else None
+    signs = watch.compile(ways.program) if watch is not None and march.compiled else None
     stepper: Stepper = Adaptive(march, grid, control, explain, signs) if varying and control else Equal(march, grid, explain)
     run = Run(grid, ways.program, None if varying else len(grid.saved), unknowns=unknowns)
     inside = Shortened(ways, march.runner, inputs, rule, memory.par)

@@ -65,7 +65,7 @@ class Constant(Inputs):
         self.values = values
 
     def __call__(self, t: Array) -> Array:
-        return np.broadcast_to(self.values, (len(t), len(self.values)))
+        return self.values[None].repeat(len(t), axis=0)
 
 
 class Linear(Inputs):
@@ -110,6 +110,8 @@ class Held(Inputs):
 
 def off_grid(inputs: Inputs, t0: float, h: float, t_end: float) -> Array:
     """The jumps that lie inside of equal steps `t0 + k h`, the last of which ends at `t_end`."""
+    if not len(inputs.jumps):
+        return NONE
     jumps = inputs.jumps[(inputs.jumps > t0) & (inputs.jumps < t_end)]
     nearest = t0 + np.round((jumps - t0) / h) * h
     near = np.minimum(np.abs(jumps - nearest), t_end - jumps)
@@ -164,5 +166,7 @@ def _held(nu: int, times: ArrayLike, values: ArrayLike) -> Held:
 
 def limits(inputs: Inputs, t: Array) -> Array:
     """The inputs at the rows of a run: where they jump, what they were up to then, as all else that a row holds."""
+    if not len(inputs.jumps):
+        return inputs(t)
     first = t[1] if len(t) > 1 else t[0] + 1.0  # the first row is the beginning of a step
     return inputs.within(t, np.append(t[:1], t[:-1]), np.append(first, t[1:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -21,6 +22,7 @@ class _Rule(ctypes.Structure):
     ]
 
 
+@lru_cache(64)
 def limits(rule: Rule) -> _Rule:
     """The rule for stopping as the loop reads it: in squares."""
     squares = (x * x for x in (rule.tolerance, rule.refresh, rule.stagnation, rule.floor, rule.limit, rule.exact))

@@ -156,13 +156,14 @@ class Program:
         """What stands for the solutions of earlier steps in the first one: rates and multipliers as known, else zero."""
         size = self.step.known.numel()
         known = np.zeros(size) if known is None else known[len(known) - size :]
-        out: Array = batch(self._first, [state, [t], [h], u, par, known], 1)[0][0]
+        out: Array = batch(self._first, [np.concatenate([state, (t, h), u, par, known])], 1)[0][0]
         return out
 
     @cached_property
     def _first(self) -> ca.Function:
         starts = [SX(s.unknowns.numel(), 1) if s.start is None else s.start for s in self.step.solves]
-        return ca.Function("first", [*self.common, self.step.known], [ca.densify(ca.vertcat(*starts)) if starts else SX(0, 1)])
+        known = ca.veccat(*self.common, self.step.known)
+        return ca.Function("first", [known], [ca.densify(ca.vertcat(*starts)) if starts else SX(0, 1)])
 
     def functions(self) -> list[ca.Function]:
         """All functions in the order in which a step calls them."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -62,7 +63,7 @@ class Grid:
     h: float
     save_every: int = 1
 
-    @property
+    @cached_property
     def full(self) -> int:
         """Number of steps of full length."""
         ratio = (self.t_end - self.t0) / self.h
@@ -72,17 +73,17 @@ class Grid:
             return nearest
         return max(0, nearest - 1) if over <= STRETCH * self.h else nearest
 
-    @property
+    @cached_property
     def remainder(self) -> float:
         """Length of the last step, where it is not that of the others; zero where the step divides the time."""
         left = self.t_end - (self.t0 + self.full * self.h)
         return left if left > resolution(self.t0, self.t_end) else 0.0
 
-    @property
+    @cached_property
     def steps(self) -> int:
         return self.full + (self.remainder > 0)
 
-    @property
+    @cached_property
     def saved(self) -> NDArray[np.int64]:
         """Numbers of the steps after which a row is saved; the last step always is."""
         rows = np.arange(self.save_every, self.steps + 1, self.save_every)
@@ -90,7 +91,9 @@ class Grid:
 
     def times(self, numbers: NDArray[np.int64]) -> Array:
         """The time after each of these steps."""
-        return np.where(numbers == self.steps, self.t_end, self.t0 + numbers * self.h)
+        out = np.asarray(self.t0 + numbers * self.h)
+        out[numbers == self.steps] = self.t_end
+        return out
 
     def nodes(self, numbers: NDArray[np.int64], node: float) -> Array:
         """The time of a node of each of these steps."""
@@ -167,6 +170,10 @@ class Run:
         """The times of the rows."""
         return self._t[: self.rows]
 
+    def table(self, start: Array) -> tuple[Array, Array]:
+        """Times and states, those of the start first."""
+        return np.append(self.grid.t0, self.times()), np.append(start[None], self.records.state[: self.rows], axis=0)
+
     def nodes(self, node: float | None = None) -> Array:
         """The times at which the multipliers of the rows are defined; those of the method's own `node`, which is recorded."""
         return self._t_lam[: self.rows]
@@ -180,10 +187,11 @@ class Run:
     def written(self, steps: int, stand: Stand | None = None) -> None:
         """So many steps of the grid were written into `ahead()`; the run now stands there."""
         grid, every, done = self.grid, self.grid.save_every, self.done + steps
-        numbers = np.minimum(every * np.arange(self.done // every + 1, -(-done // every) + 1), done)
-        begin = np.asarray(grid.t0 + (numbers - 1) * grid.h, dtype=np.float64)
-        self._mark(self.done // every, begin, grid.times(numbers))
-        self._go(done, float(grid.times(np.array(done))), stand)
+        numbers = every * np.arange(self.done // every + 1, -(-done // every) + 1)
+        numbers[-1] = done  # a row that is not complete holds the last step
+        t = grid.times(numbers)
+        self._mark(self.done // every, np.asarray(grid.t0 + (numbers - 1) * grid.h), t)
+        self._go(done, float(t[-1]), stand)
 
     def append(self, stretch: Stretch, stand: Stand | None = None) -> None:
         """Record steps; where not every step is a row, work is added up. The run now stands behind them."""

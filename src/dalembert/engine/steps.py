@@ -12,12 +12,15 @@ import numpy as np
 
 from dalembert.engine.inputs import Inputs, off_grid, slack
 from dalembert.engine.machine import Memory, Outcome, Records, Task
+from dalembert.engine.native import Native
 from dalembert.engine.newton import Rule
 from dalembert.engine.run import Array, Grid, Layout, Notes, Run, Stand, Stat, Stretch
 from dalembert.engine.runner import Runner
 from dalembert.engine.runners import Ways
+from dalembert.engine.swept import Swept
 from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, ModelError
 
+QUICK = 4  # doublings of the first chunk, where steps are compiled
 RESCUES = 8  # steps by the careful way after which the pivots are chosen anew
 LONGEST = 1 << 12  # steps of a stretch at most, where each step is looked at: they stay near the processor
 
@@ -82,6 +85,10 @@ class March:
     @property
     def name(self) -> str:
         return self.runner.name if self.runner else "none"
+
+    @property
+    def compiled(self) -> bool:
+        return isinstance(self.runner, (Native, Swept))
 
     def resume(self, stand: Stand) -> None:
         """Go on as a run did that stood there: with the same pivots, and to the same next choice of them."""
@@ -206,7 +213,7 @@ class Equal:
         self.total, self.done, self.iterations = grid.steps, 0, 0
         self._full, self._remainder = grid.full, grid.remainder
         self._unit, self._largest = march.ways.chunk
-        self._chunk = self._unit
+        self._chunk = min(self._unit << (QUICK if march.compiled else 0), self._largest)
         self._warn()
 
     def _warn(self) -> None:

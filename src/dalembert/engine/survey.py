@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import casadi as ca
 import numpy as np
 
 from dalembert.engine.checks import LOOSE, TOLERANCE, Array
+from dalembert.systems.batch import batch
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.mechanical import Mechanical
 
-LARGEST = 60  # coordinates, up to which matrices are looked at as dense ones
+LARGEST = 60  # coordinates, up to which matrices are factorised as dense ones
+CLEAR = 1e-8  # a determinant of which it is clear that the matrix is definite
 SX = ca.SX
 
 
@@ -29,53 +33,47 @@ class Survey:
         finite = [s.expression(role) for role in roles]
         if s.has_energy:
             finite += [s.role("energy"), s.role("energy_slope")]
-        G, rest = (s.role("jacobian"), SX(0, s.n)) if s.m else (SX(0, s.n), SX(0, 1))
-        g, normal = (s.expression("holonomic"), s.role("normal")) if s.mh else (rest, rest)
-        drift, moving = (s.role("drift"), s.role("rate")) if s.m else (rest, rest)
-        v = getattr(s, "v", s.q)
-        sizes = [ca.fabs(normal) @ ca.fabs(s.q) if s.mh else rest, ca.fabs(G) @ ca.fabs(v) if s.m else rest]
-        mass = s.expression("mass") if isinstance(s, Mechanical) else SX(0, 0)
-        rows = [SX(ca.veccat(*(e.nz[:] for e in finite))), g, sizes[0], drift, sizes[1], ca.sum2(ca.fabs(G)), moving]
-        outputs = [*(ca.densify(e) for e in rows), ca.densify(G), ca.densify(mass)]
-        arguments = [getattr(s, name) for name in s.arguments]
-        names = [f"o{i}" for i in range(len(outputs))]
-        self._zeros = {name: np.zeros(getattr(s, name).numel()) for name in s.arguments}
-        self._function = ca.Function("survey", [*arguments, s.par], outputs, [*s.arguments, "par"], names)
+        G = s.role("jacobian") if s.m else SX(0, s.n)
+        position, velocity = SX.sym("position"), SX.sym("velocity")  # tolerances of the levels
+        arguments = {name: getattr(s, name) for name in s.arguments}
+        point = ca.veccat(*arguments.values(), s.par, position, velocity)
+        margins = ca.vertcat(*self._margins(s, G, position, velocity))
+        self._zeros = {name: np.zeros(x.numel()) for name, x in arguments.items()}
+        self._function = ca.Function("survey", [point], [SX(ca.veccat(*(e.nz[:] for e in finite))), ca.densify(margins)])
+
+    @staticmethod
+    def _margins(s: Constrained, G: SX, position: SX, velocity: SX) -> Iterator[SX]:
+        """What is not negative where all is well: of constraints, of their independence, of masses."""
+        if s.mh:
+            yield position * (ca.fabs(s.role("normal")) @ ca.fabs(s.q)) - ca.fabs(s.expression("holonomic"))
+        if s.m:
+            v = getattr(s, "v", s.q)
+            slow = 1e-3 * ca.mmax(ca.fabs(v)) * ca.sum2(ca.fabs(G))
+            yield velocity * (ca.fabs(G) @ ca.fabs(v) + slow + ca.fabs(s.role("rate"))) + 1e-300 - ca.fabs(s.role("drift"))
+            yield _definite(G @ G.T)
+        if isinstance(s, Mechanical):
+            mass = s.expression("mass")
+            yield 1e13 * ca.mmin(ca.diag(mass)) - ca.mmax(ca.diag(mass))
+            yield _definite(mass)
 
     def well(self, at: dict[str, Array], par: Array, t: float, u: Array, exact: tuple[str, ...]) -> bool:
         """Whether nothing is wrong with values; False also where that cannot be told here."""
-        s, f = self._s, self._function
-        given = {**self._zeros, **at, "t": np.array([t]), "u": u}
-        values = f.call([*(given[name] for name in s.arguments), par])
-        finite, g, size, drift, fast, weight, moving = (np.asarray(x.full()).ravel() for x in values[:7])
-        if not np.isfinite(finite).all():
-            return False
-        if s.mh and not (np.abs(g) <= (TOLERANCE if "position" in exact else 1e-3) * size).all():
-            return False
-        if s.m:
-            tolerance = TOLERANCE if "velocity" in exact else LOOSE
-            allowed = tolerance * (fast + 1e-3 * weight * np.abs(at["v"]).max() + np.abs(moving)) + 1e-300
-            if not (np.abs(drift) <= allowed).all() or not _independent(values[7].full()):
-                return False
-        return self._heavy(values[8].full())
-
-    def _heavy(self, mass: Array) -> bool:
-        """Whether all masses are positive."""
-        if not mass.size:
-            return True
-        diagonal = np.diag(mass)
-        if not (diagonal > 0).all() or not diagonal.max() < 1e13 * diagonal.min():
-            return False
-        if np.count_nonzero(mass) == len(diagonal):
-            return True
-        root = np.sqrt(diagonal)
-        return bool(np.linalg.eigvalsh(mass / np.outer(root, root))[0] > 1e-12)
+        given = {**self._zeros, **at, "t": (t,), "u": u}
+        position, velocity = TOLERANCE if "position" in exact else 1e-3, TOLERANCE if "velocity" in exact else LOOSE
+        point = np.concatenate([*(given[name] for name in self._s.arguments), par, (position, velocity)])
+        finite, margins = batch(self._function, [point], 1)
+        return bool(np.isfinite(finite).all() and (margins >= 0).all())
 
 
-def _independent(G: Array) -> bool:
-    """Whether rows are clearly independent of each other."""
-    lengths = np.sqrt((G * G).sum(axis=1))
-    if not (lengths > 0).all():
-        return False
-    unit = G / lengths[:, None]
-    return len(G) == 1 or bool(np.linalg.eigvalsh(unit @ unit.T)[0] > 1e-12)
+def _definite(matrix: SX) -> SX:
+    """What is not negative where a symmetric matrix is clearly definite: of the same, scaled to a diagonal of ones.
+
+    The product of its pivots, its determinant, is at most e times its least eigenvalue. All is nan where the
+    diagonal is negative.
+    """
+    root = ca.sqrt(ca.diag(matrix))
+    pivots, _, _ = ca.ldl(matrix / (root @ root.T), False)
+    product = SX(1)
+    for k in range(pivots.numel()):
+        product *= pivots[k]
+    return ca.vertcat(ca.vec(pivots), product - CLEAR)

@@ -94,8 +94,7 @@ class Solution(ABC):
     def of_run(case: Case, run: Run, start: Array, layout: Layout) -> Solution:
         """From what the engine recorded; rows that were not reached are left out."""
         grid, n, system = run.grid, run.rows, case.system
-        states = np.vstack([start, run.records.state[:n]])
-        t = np.concatenate([[grid.t0], run.times()])
+        t, states = run.table(start)
         self = Solution.of(system)(
             system, case.method, case.par, t, {name: states[:, layout.fields[name]] for name in system.state},
             lam=run.records.lam[:n], t_lam=run.nodes(layout.step.node), work=run.records.work[:n],

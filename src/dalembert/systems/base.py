@@ -230,10 +230,8 @@ class System(ABC):
             a = arrays.get(name)
             if a is None:
                 rows.append(np.zeros(f.size1_in(name)))
-            elif name == "t":
-                rows.append(np.broadcast_to(a, (count,))[:, None])
             else:
-                rows.append(a)
+                rows.append(a[:, None] if name == "t" and a.shape == (count,) else a)
         values = dense(batch(f, [*rows, par], count)[0], f.sparsity_out(0))
         return values[:, :, 0] if f.size2_out(0) == 1 else values
 
@@ -263,7 +261,7 @@ class System(ABC):
         overrides = mapping("parameters", overrides)
         parts = []
         for key, default in self.parameters.items():
-            value = numbers(f"parameter {key!r}", overrides.pop(key, default))
+            value = numbers(f"parameter {key!r}", overrides.pop(key)) if key in overrides else default
             if value.shape != default.shape:
                 raise ModelError(f"parameter {key!r} has the shape {value.shape}, it was declared with {default.shape}")
             parts.append(value.ravel())

@@ -16,13 +16,13 @@ def batch(function: ca.Function, arguments: Sequence[ArrayLike], count: int) -> 
 
     An argument has one row a point, or is one vector that all points share.
     """
-    arrays = [np.asarray(a, dtype=float) for a in arguments]
-    arrays = [np.ascontiguousarray(np.broadcast_to(a, (count, a.shape[-1]))) for a in arrays]
+    arrays = [_rows(np.asarray(a, dtype=float), count) for a in arguments]
     out = [np.empty((count, function.nnz_out(i))) for i in range(function.n_out())]
     for start in range(0, count, BLOCK):
         part = slice(start, min(start + BLOCK, count))
         # CasADi keeps the mapped function; one of many thousand points would take long to make
-        buffer, evaluate = function.map(part.stop - part.start, "serial").buffer()
+        points = part.stop - part.start
+        buffer, evaluate = (function if points == 1 else function.map(points, "serial")).buffer()
         for i, a in enumerate(arrays):
             if a.size:
                 buffer.set_arg(i, memoryview(a[part]))  # type: ignore
@@ -31,6 +31,12 @@ def batch(function: ca.Function, arguments: Sequence[ArrayLike], count: int) -> 
                 buffer.set_res(i, memoryview(a[part]))  # type: ignore
         evaluate()
     return out
+
+
+def _rows(a: NDArray[np.float64], count: int) -> NDArray[np.float64]:
+    """One row a point, in a row of memory."""
+    rows = a.reshape(1, -1) if a.ndim == 1 and count == 1 else a if a.shape == (count, a.shape[-1]) else None
+    return np.ascontiguousarray(np.broadcast_to(a, (count, a.shape[-1])) if rows is None else rows)
 
 
 def dense(values: NDArray[np.float64], sparsity: ca.Sparsity) -> NDArray[np.float64]:
