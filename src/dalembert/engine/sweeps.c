@@ -8,8 +8,22 @@
 #define DA_UNROLL _Pragma("unroll")
 #endif
 
-typedef double V __attribute__((vector_size(8 * $lanes)));
-typedef long I __attribute__((vector_size(8 * $lanes)));
+/* Vectors as long as the processor has them; what is longer, compilers break up badly. */
+#if defined(__AVX__) /* twice as long ones, where there are any, are no faster here: their results come later */
+#define DA_LONGEST 4
+#else
+#define DA_LONGEST 2
+#endif
+#define DA_W (DA_LONGEST < $lanes ? DA_LONGEST : $lanes)
+#define DA_PARTS (($stages + DA_W - 1) / DA_W)
+#define DA_EACH DA_UNROLL for (int p = 0; p < DA_PARTS; p++)
+#define DA_LANE(x, e) (x).p[(e) / DA_W][(e) % DA_W]
+
+typedef double W __attribute__((vector_size(8 * DA_W)));
+typedef long I __attribute__((vector_size(8 * DA_W)));
+typedef struct {
+    W p[DA_PARTS];
+} V; /* all stages */
 
 typedef struct {
     double tolerance, refresh, stagnation, floor, limit, exact; /* squares */
@@ -25,33 +39,71 @@ DA_EXPORT const long da_work = $length;
 
 static inline double da_larger(double a, double b) { return a > b ? a : b; } /* no call, as fmax is one */
 
-static inline V da_all(double x) { return (V){$filled}; }
+static inline W da_wide(double x) { return x - (W){0}; }
 
-static inline double da_total(V x) { return $total; }
+static inline V da_all(double x)
+{
+    V r;
+    DA_EACH r.p[p] = da_wide(x);
+    return r;
+}
 
+static inline double da_total(V x)
+{
+    W w = x.p[0];
+    DA_UNROLL
+    for (int p = 1; p < DA_PARTS; p++) w += x.p[p];
+    double sum = w[0] + w[1];
+    DA_UNROLL
+    for (int i = 2; i < DA_W; i += 2) sum += w[i] + w[i + 1];
+    return sum;
+}
+
+/* Each lane gets the number of the one before it. */
+#if DA_W == 4
+#define DA_BEFORE 7, 0, 1, 2
+#else
+#define DA_BEFORE 3, 0
+#endif
 static inline V da_shift(V x, double first)
 {
+    V r;
+    W before = da_wide(first);
+    DA_EACH {
 #if defined(__clang__)
-    return __builtin_shufflevector(x, da_all(first), $shifted);
+        r.p[p] = __builtin_shufflevector(x.p[p], before, DA_BEFORE);
 #else
-    return __builtin_shuffle(x, da_all(first), (I){$shifted});
+        r.p[p] = __builtin_shuffle(x.p[p], before, (I){DA_BEFORE});
 #endif
+        before = x.p[p];
+    }
+    return r;
+}
+
+/* The lanes of a row of numbers, zero beyond the last. */
+static inline V da_row(const double *row, double factor)
+{
+    V r = da_all(0);
+    for (int e = 0; e < $stages; e++) DA_LANE(r, e) = factor * row[e];
+    return r;
 }
 
 $tables
 $functions
 
-/* Lanes are columns: entry j of a table is what acceleration j adds to all stages. */
+/* Entry j of a table is what acceleration j adds to all stages. */
 static inline V da_sum(V start, const V *table, V x)
 {
     V other = da_all(0);
     DA_UNROLL
     for (int j = 0; j + 1 < $stages; j += 2) {
-        start += table[j] * da_all(x[j]);
-        other += table[j + 1] * da_all(x[j + 1]);
+        const W a = da_wide(DA_LANE(x, j)), b = da_wide(DA_LANE(x, j + 1));
+        DA_EACH start.p[p] += table[j].p[p] * a;
+        DA_EACH other.p[p] += table[j + 1].p[p] * b;
     }
-    if ($stages % 2) start += table[$stages - 1] * da_all(x[$stages - 1]);
-    return start + other;
+    if ($stages % 2) DA_EACH start.p[p] += table[$stages - 1].p[p] * da_wide(DA_LANE(x, $stages - 1));
+    DA_EACH start.p[p] += other.p[p];
+    return start;
 }
 
 DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state, double *last, double *before,
@@ -64,19 +116,17 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
     long row = 0, iterations = 0, i = 0, left = save_every == 1 ? 1 : save_every - first % save_every;
     int failed = -1;
     double size = 0, t = 0, scale[$scales], x[$unknowns + 1], q[$n], v[$n], lam[$reported + 1], mu[$m + 1], reached[$n];
-    V K[$stages], D[$stages], B[$stages], hc, c, ends, inside, a[$n], l[$m + 1], weight[$n], old_a[$n], old_l[$m + 1];
-    for (int j = 0; j < $stages; j++)
-        for (int e = 0; e < $lanes; e++) {
-            K[j][e] = h * h * da_K[j][e];
-            D[j][e] = da_D[j][e] / (h * h);
-            B[j][e] = h * da_B[j][e];
-        }
-    for (int e = 0; e < $lanes; e++) {
-        c[e] = h * da_c[e];
-        ends[e] = h * da_ends[e];
-        hc[e] = h * da_ends[e];
-        inside[e] = e < $stages;
+    V K[$stages], D[$stages], B[$stages], X[$points], Y[$stages + 1], Z[$recent], a[$n], l[$m + 1], weight[$n], old_a[$n],
+        old_l[$m + 1];
+    const V c = da_row(da_c, h), ends = da_row(da_ends, h);
+    for (int j = 0; j < $stages; j++) {
+        K[j] = da_row(da_K[j], h * h);
+        D[j] = da_row(da_D[j], 1 / (h * h));
+        B[j] = da_row(da_B[j], h);
     }
+    for (int j = 0; j < $points; j++) X[j] = da_row(da_X[j], 1);
+    for (int j = 0; j < $recent; j++) Z[j] = da_row(da_Z[j], 1);
+    for (int j = 0; j <= $stages; j++) Y[j] = da_row(da_Y[j], 1);
     DA_UNROLL
     for (int k = 0; k < $n; k++) { q[k] = state[k]; v[k] = state[$n + k]; }
     for (int j = 0; j < $scales - 1; j++) scale[j] = kept[j];
@@ -103,30 +153,43 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
             old_a[k] = a[k];
             if (looking) { /* the steps before may be of another kind: only what is common to all is used */
                 DA_UNROLL
-                for (int j = 0; j < $recent; j++) sum += ((const V *)da_Z)[j] * da_all(a[k][j + $skip]);
+                for (int j = 0; j < $recent; j++) {
+                    const W x = da_wide(DA_LANE(a[k], j + $skip));
+                    DA_EACH sum.p[p] += Z[j].p[p] * x;
+                }
             } else {
                 DA_UNROLL
-                for (int j = 0; j < $recent; j++) sum += ((const V *)da_X)[j] * da_all(a[k][j + $skip]);
-                if ($recent < $points) sum += ((const V *)da_X)[$points - 1] * da_all(reached[k]);
+                for (int j = 0; j < $points; j++) {
+                    const W x = da_wide(j < $recent ? DA_LANE(a[k], (j < $recent ? j : 0) + $skip) : reached[k]);
+                    DA_EACH sum.p[p] += X[j].p[p] * x;
+                }
             }
             a[k] = sum;
-            weight[k] = inside * da_all(1 / (far[da_group[k]] + h * h * scale[k] + 1e-300));
+            weight[k] = da_row(da_ones, 1 / (far[da_group[k]] + h * h * scale[k] + 1e-300));
             Q[k] = da_all(q[k]);
         }
         DA_UNROLL
         for (int k = 0; k < $m; k++) {
-            V sum = ((const V *)da_Y)[$stages] * da_all(mu[k]);
+            V sum = da_all(0);
             old_l[k] = l[k];
             DA_UNROLL
-            for (int j = 0; j < $stages; j++) sum += ((const V *)da_Y)[j] * da_all(l[k][j]);
+            for (int j = 0; j <= $stages; j++) {
+                const W x = da_wide(j < $stages ? DA_LANE(l[k], (j < $stages ? j : 0)) : mu[k]);
+                DA_EACH sum.p[p] += Y[j].p[p] * x;
+            }
             l[k] = sum;
         }
         for (;;) {
             V change = da_all(0);
             DA_UNROLL
             for (int k = 0; k < $n; k++) {
-                const V moved = da_sum(da_all(q[k]) + hc * da_all(v[k]), K, a[k]), d = (moved - Q[k]) * weight[k];
-                change += d * d;
+                V moved;
+                DA_EACH moved.p[p] = da_wide(q[k]) + ends.p[p] * da_wide(v[k]);
+                moved = da_sum(moved, K, a[k]);
+                DA_EACH {
+                    const W d = (moved.p[p] - Q[k].p[p]) * weight[k].p[p];
+                    change.p[p] += d * d;
+                }
                 Q[k] = moved;
             }
             if (count > 0) {

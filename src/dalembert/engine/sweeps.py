@@ -1,7 +1,7 @@
 """C for steps by sweeps over all stages at once, one stage in each lane of a vector (methods/sweeping.py has the equations).
 
-The lanes are vectors of the compiler (GCC and Clang), as long as the stages need; the compiler maps them to what the processor
-has. Results are those of Newton's iteration to round-off, not to the last bit.
+The lanes are vectors of the compiler (GCC and Clang), as long as the processor has them; where the stages need more, a few in a
+row. Results are those of Newton's iteration to round-off, not to the last bit.
 """
 
 from __future__ import annotations
@@ -130,12 +130,12 @@ class _Text:
         prelude = factors.prelude(SX.sym("h"), symbols[fixed])
         return self.graph.load(fast, [*inputs, self.graph.load(prelude, [[], inputs[fixed]])[0]])
 
-    def _lanes(self, roots: list[int], indent: str = "\n            ") -> str:
-        """Statements on vectors."""
+    def _lanes(self, roots: list[int], results: list[str]) -> str:
+        """Statements on vectors, part by part; `results` take the values of the roots."""
         g = self.graph
         self._fixed(roots)
         lines = []
-        for value in g.reached(roots, self._done, ITERATE):
+        for value in g.reached(roots, set(self._done), ITERATE):
             operands = [self._vector(i) for i in g.needs[value]]
             pattern = g.pattern(value)
             if pattern == "1.0 / {}":
@@ -144,8 +144,10 @@ class _Text:
                 text = pattern.format(*operands)
             else:
                 text = f"{self._lane_function(pattern, len(operands))}({', '.join(operands)})"
-            lines.append(f"const V t{value} = {text};")
-        return indent.join(lines)
+            lines.append(f"const W t{value} = {text};")
+        lines += [f"const W n{k} = {self._vector(root)};" for k, root in enumerate(roots)]
+        lines += [f"{result} = n{k};" for k, result in enumerate(results)]
+        return "\n                ".join(["DA_EACH {", *lines]) + "\n            }"
 
     def _fixed(self, roots: list[int]) -> None:
         """Compute what does not change in a run before it."""
@@ -163,7 +165,7 @@ class _Text:
             return text
         if value not in self._wide:
             self._wide[value] = f"wide{value}"
-            self.run.append(f"const V wide{value} = da_all({text});")
+            self.run.append(f"const W wide{value} = da_wide({text});")
         return self._wide[value]
 
     def _lane_function(self, pattern: str, count: int) -> str:
@@ -173,10 +175,10 @@ class _Text:
             if count > len(names):
                 raise Unwritable("a table of so many arguments cannot be written in C")
             body = pattern.format(*(f"{x}[i]" for x in names[:count]))
-            arguments = ", ".join(f"V {x}" for x in names[:count])
+            arguments = ", ".join(f"W {x}" for x in names[:count])
             self.lane_functions[pattern] = (
-                f"static inline V {name}({arguments})\n{{\n    V r_;\n"
-                f"    for (int i = 0; i < {self.lanes}; i++) r_[i] = {body};\n    return r_;\n}}\n"
+                f"static inline W {name}({arguments})\n{{\n    W r_;\n"
+                f"    for (int i = 0; i < DA_W; i++) r_[i] = {body};\n    return r_;\n}}\n"
             )
         return self.lane_functions[pattern].split("(")[0].split()[-1]
 
@@ -188,27 +190,22 @@ class _Text:
     def _constraints(self) -> str:
         if not self.m:
             return ""
-        inputs = [self._symbols("Q[{}]", self.n), self._symbols("(da_all(t) + ends)", 1), self._par()]
-        values = self._loaded(self.sweep.position, inputs, 2)[0]
-        lines = [self._lanes(values), *(f"g[{k}] = {self._vector(v)};" for k, v in enumerate(values))]
-        return "\n            ".join([*lines, f"DA_UNROLL for (int k = 0; k < {self.m}; k++) r[k] = da_sum(da_all(0), D, g[k]);"])
+        inputs = [self._symbols("Q[{}].p[p]", self.n), self._symbols("(da_wide(t) + ends.p[p])", 1), self._par()]
+        lines = self._lanes(self._loaded(self.sweep.position, inputs, 2)[0], [f"g[{k}].p[p]" for k in range(self.m)])
+        return "\n            ".join([lines, f"DA_UNROLL for (int k = 0; k < {self.m}; k++) r[k] = da_sum(da_all(0), D, g[k]);"])
 
     def _par(self) -> list[int]:
         return self._symbols("par[{}]", self.program.step.par.numel(), RUN)
 
     def _rates(self) -> str:
-        points, speeds = ("P", "U") if self.sweep.last else ("Q", "U")
+        points = "P" if self.sweep.last else "Q"
         inputs = [
-            self._symbols(f"{points}[{{}}]", self.n), self._symbols(f"{speeds}[{{}}]", self.n), self._symbols("l[{}]", self.m),
-            self._symbols("r[{}]", self.m), self._symbols("(da_all(t) + c)", 1), self._symbols("inputs_of[{}]", self.nu),
-            self._par(),
+            self._symbols(f"{points}[{{}}].p[p]", self.n), self._symbols("U[{}].p[p]", self.n),
+            self._symbols("l[{}].p[p]", self.m), self._symbols("r[{}].p[p]", self.m), self._symbols("(da_wide(t) + c.p[p])", 1),
+            self._symbols("inputs_of[{}].p[p]", self.nu), self._par(),
         ]  # fmt: skip
         lam, rate = self._loaded(_rates(self.sweep), inputs, 6)
-        after = [f"a[{k}] = {self._vector(v)};" for k, v in enumerate(rate)]
-        after += [f"const V n_l{k} = {self._vector(v)};" for k, v in enumerate(lam)] + [
-            f"l[{k}] = n_l{k};" for k in range(self.m)
-        ]
-        return "\n            ".join([self._lanes([*lam, *rate]), *after])
+        return self._lanes([*lam, *rate], [*(f"l[{k}].p[p]" for k in range(self.m)), *(f"a[{k}].p[p]" for k in range(self.n))])
 
     def _finish(self) -> str:
         """Positions and velocities at the end of the step."""
@@ -216,7 +213,7 @@ class _Text:
         lines = [self._weighted("v1[k] = v[k] + h * sum", "b")]
         if s.last is None:
             return "\n        ".join([*lines, self._weighted("q1[k] = q[k] + (h * v[k] + h * h * sum)", "bK")])
-        lines += [f"for (int k = 0; k < {n}; k++) q1[k] = Q[k][{self.stages - 1}];", f"double late[{n}];"]
+        lines += [f"for (int k = 0; k < {n}; k++) q1[k] = DA_LANE(Q[k], {self.stages - 1});", f"double late[{n}];"]
         lines.append(self._weighted("late[k] = v[k] + h * sum", "late"))
         inputs = [
             self._symbols("q1[{}]", n), self._symbols("late[{}]", n), self._symbols("v1[{}]", n), self._symbols("(t + h)", 1),
@@ -234,7 +231,7 @@ class _Text:
 
     def _weighted(self, statement: str, weights: str) -> str:
         """A statement for each coordinate, with the sum of its accelerations by the weights of a row."""
-        sums = f"double sum = 0; DA_UNROLL for (int j = 0; j < {self.stages}; j++) sum += da_{weights}[j] * a[k][j];"
+        sums = f"double sum = 0; DA_UNROLL for (int j = 0; j < {self.stages}; j++) sum += da_{weights}[j] * DA_LANE(a[k], j);"
         return f"DA_UNROLL for (int k = 0; k < {self.n}; k++) {{ {sums} {statement}; }}"
 
     def _pack(self) -> str:
@@ -253,9 +250,9 @@ class _Text:
         out = []
         for (name, stage), at in self.place.items():
             if name == "v":
-                out += [(f"a[{k}][{stage}]", at + k) for k in range(self.n)]
+                out += [(f"DA_LANE(a[{k}], {stage})", at + k) for k in range(self.n)]
             else:
-                out += [(f"l[{k}][{stage}]" if stage < self.stages else f"mu[{k}]", at + k) for k in range(self.m)]
+                out += [(f"DA_LANE(l[{k}], {stage})" if stage < self.stages else f"mu[{k}]", at + k) for k in range(self.m)]
         return out
 
     def _accept(self) -> str:
@@ -293,7 +290,7 @@ class _Text:
 
     def _tables(self) -> str:
         """Coefficients, one row an acceleration, one column a lane."""
-        s, L = self.sweep, self.lanes
+        s = self.sweep
         stages = sorted(stage for name, stage in self.place if name == "v")
         recent = s.c[stages]
         rows = {
@@ -302,13 +299,13 @@ class _Text:
         }  # fmt: skip
         out = []
         for name, table in rows.items():
-            text = ", ".join("{" + _numbers(np.append(column, np.zeros(L - len(column)))) + "}" for column in table.T)
-            out.append(f"static const double da_{name}[][{L}] __attribute__((aligned({8 * L}))) = {{{text}}};")
-        padding = np.zeros(L - self.stages)
+            text = ", ".join("{" + _numbers(column) + "}" for column in table.T)
+            out.append(f"static const double da_{name}[][{self.stages}] = {{{text}}};")
         out.append(f"static const int da_group[] = {{{', '.join(map(str, self.groups))}}};")
         lists: dict[str, Array | list[float]] = {
-            "c": [*s.c, *padding],
-            "ends": [*s.ends, *padding],
+            "c": s.c,
+            "ends": s.ends,
+            "ones": np.ones(self.stages),
             "b": s.b,
             "bK": s.bK,
             "late": s.last[1] if s.last else s.b,
@@ -331,9 +328,7 @@ class _Text:
             n=n, m=m, unknowns=p.n_unknowns, inputs=p.n_u, reported=p.n_lam, reports=int(bool(p.n_lam or p.working)),
             recent=len(known), skip=known[0], points=len(known) + bool(self.sweep.last), solves=len(p.looks),
             length=room, groups=max(self.groups) + 1,
-            scales=sum(look.n_scale for look in p.looks) + 1, filled=", ".join("x" for _ in range(self.lanes)),
-            total=_tree([f"x[{i}]" for i in range(self.lanes)]),
-            shifted=", ".join(str(k) for k in (self.lanes, *range(self.lanes - 1))),
+            scales=sum(look.n_scale for look in p.looks) + 1,
         )  # fmt: skip
         return "\n".join([HEAD, called(self.graph.called), looks, body])
 
@@ -343,7 +338,7 @@ class _Text:
         lines = [f"for (int k = 0; k < {n}; k++) U[k] = da_sum(da_all(v[k]), B, a[k]);"] if self.sweep.moving else []
         lines += [f"V inputs_of[{nu}];"] if nu else []
         lines += [
-            f"for (int e = 0; e < {self.lanes}; e++) inputs_of[{k}][e] = u[(e < {self.stages} ? e : 0) * {nu} + {k}];"
+            f"for (int e = 0; e < DA_PARTS * DA_W; e++) DA_LANE(inputs_of[{k}], e) = u[(e < {self.stages} ? e : 0) * {nu} + {k}];"
             for k in range(nu)
         ]
         points = f"for (int k = 0; k < {n}; k++) P[k] = da_shift(Q[k], q[k]);" if self.sweep.last else ""
@@ -363,10 +358,3 @@ class _Text:
 
 def _numbers(row: Array | list[float]) -> str:
     return ", ".join(literal(float(x)) for x in row)
-
-
-def _tree(terms: list[str]) -> str:
-    """A sum in pairs, which do not wait for each other."""
-    while len(terms) > 1:
-        terms = [f"({a} + {b})" for a, b in zip(terms[::2], terms[1::2], strict=True)]
-    return terms[0]
