@@ -19,6 +19,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 Array = NDArray[np.float64]
 Errors = type[DalembertError]
+LARGE = 1e150  # of a number: its square can still be computed with
 MOST = 10**6  # coordinates, inputs or algebraic variables: what a system of expressions can hold
 
 
@@ -138,9 +139,12 @@ def declared(error: Errors) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
 
 def options(owner: object, error: Errors = MethodError) -> None:
-    """Check the fields of a dataclass by the types that it declares for them."""
+    """Check the fields of a dataclass by the types that it declares for them; numbers become floats."""
     for field in fields(owner):  # type: ignore[arg-type]
-        _check(field.name, getattr(owner, field.name), str(field.type), error)
+        given = getattr(owner, field.name)
+        checked = _check(field.name, given, str(field.type), error)
+        if checked is not given:
+            object.__setattr__(owner, field.name, checked)  # it is still being made, frozen or not
 
 
 def _check(name: str, value: object, declaration: str, error: Errors) -> object:
@@ -149,7 +153,10 @@ def _check(name: str, value: object, declaration: str, error: Errors) -> object:
     if rest not in ("", "None") or (rest and value is None):
         return value
     if kind == "float":
-        return number(name, value, error)
+        out = number(name, value, error)
+        if abs(out) > LARGE:
+            raise error(f"{name} = {out:g} is too large: numbers above {LARGE:g} have no finite squares")
+        return out
     if kind == "int":
         whole(name, value, error, most=MOST)
     elif kind == "bool":

@@ -230,7 +230,8 @@ def _constraints(sol, tolerance):
             raise Violation(f"position constraints are off by {ratio.max():.1e} of their terms")
     if "velocity" in sol.method.exact_levels:
         largest = np.abs(sol.v).max(axis=1, keepdims=True)
-        size = np.einsum("tij,tj->ti", G, np.abs(sol.v) + largest) + rate
+        rounding = np.finfo(float).eps * np.abs(sol.q).max(axis=1, keepdims=True) / sol.step  # slower than this is rest
+        size = np.einsum("tij,tj->ti", G, np.abs(sol.v) + largest + rounding) + rate
         size = np.maximum.accumulate(size)  # a motion that has come to rest keeps the rounding of its steps
         ratio = np.abs(sol.residual("velocity"))[1:] / (size[1:] + 1e-300)
         if ratio.max(initial=0.0) > tolerance:

@@ -28,7 +28,7 @@ def check_structure(s: PortHamiltonian) -> None:
         for name, matrix in (("R", m["R"]), ("S", m["S"])):
             _refuse_entry(name, "symmetric", matrix - matrix.T, np.abs(W).max(initial=0.0), matrix)
         if W.size:
-            low = float(np.linalg.eigvalsh((W + W.T) / 2)[0])
+            low = float(np.linalg.eigvalsh(W / 2 + W.T / 2)[0])
             if low < -1e-10 * max(1.0, float(np.abs(W).max())):
                 what = "R" if not m["P"].any() and not m["S"].any() else "[R P; P^T S]"
                 raise ModelError(
