@@ -12,17 +12,48 @@ from dalembert.engine.elimination import solve_pivoted
 from dalembert.errors import InconsistentState, ModelError, SingularConstraints
 from dalembert.methods.base import able
 from dalembert.systems.base import System
+from dalembert.systems.batch import batch
 from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.needs import Need
 
 Array = NDArray[np.float64]
+SX = ca.SX
 TOLERANCE = 1e-9  # of a constraint's own scale, for what must hold exactly at the start
+LARGEST = 60  # coordinates, up to which all is looked at by one function
 LOOSE = 1e-2  # for the velocity level of methods that do not keep it
+
+
+def given_roles(system: System) -> list[str]:
+    """What the user gave, but for what is drawn."""
+    return [role for role in system._functions if role in system.given and role != "points"]
+
+
+def finite(system: System) -> SX:
+    """All that must be finite wherever a system is: its functions, the energy and its derivative."""
+    out = [system.expression(role) for role in given_roles(system)]
+    if system.has_energy:
+        out += [system.role("energy"), system.role("energy_slope")]
+    return SX(ca.veccat(*(e.nz[:] for e in out)))
+
+
+class Finite:
+    """The same as one function of one vector: where it holds, there is no need to look at one after the other."""
+
+    def __init__(self, system: System) -> None:
+        arguments = {name: getattr(system, name) for name in system.arguments}
+        self._zeros = {name: np.zeros(x.numel()) for name, x in arguments.items()}
+        self._function = ca.Function("finite", [ca.veccat(*arguments.values(), system.par)], [finite(system)])
+
+    def holds(self, at: Mapping[str, Array], par: Array, t: float, u: Array) -> bool:
+        values = {**self._zeros, **at, "t": (t,), "u": u}
+        return bool(np.isfinite(batch(self._function, [np.concatenate([*(values[k] for k in self._zeros), par])], 1)[0]).all())
 
 
 def check_functions(system: System, at: Mapping[str, Array], par: Array, t: float, u: Array) -> None:
     """Refuse nan and infinity in a model function, and in the derivative of the energy, at given values."""
-    for role in [role for role in system._functions if role in system.given and role != "points"]:
+    if system.n <= LARGEST and system.cache.get(Finite, "finite", lambda: Finite(system)).holds(at, par, t, u):
+        return
+    for role in given_roles(system):
         value = system.value(role, par, **at, t=t, u=u)
         numbers = np.array(value.nonzeros())
         if not np.isfinite(numbers).all():

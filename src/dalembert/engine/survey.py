@@ -7,12 +7,11 @@ from collections.abc import Iterator
 import casadi as ca
 import numpy as np
 
-from dalembert.engine.checks import LOOSE, TOLERANCE, Array
+from dalembert.engine.checks import LARGEST, LOOSE, TOLERANCE, Array, finite
 from dalembert.systems.batch import batch
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.mechanical import Mechanical
 
-LARGEST = 60  # coordinates, up to which matrices are factorised as dense ones
 CLEAR = 1e-8  # a determinant of which it is clear that the matrix is definite
 SX = ca.SX
 
@@ -29,17 +28,13 @@ class Survey:
 
     def __init__(self, s: Constrained) -> None:
         self._s = s
-        roles = [role for role in s._functions if role in s.given and role != "points"]
-        finite = [s.expression(role) for role in roles]
-        if s.has_energy:
-            finite += [s.role("energy"), s.role("energy_slope")]
         G = s.role("jacobian") if s.m else SX(0, s.n)
         position, velocity = SX.sym("position"), SX.sym("velocity")  # tolerances of the levels
         arguments = {name: getattr(s, name) for name in s.arguments}
         point = ca.veccat(*arguments.values(), s.par, position, velocity)
         margins = ca.vertcat(*self._margins(s, G, position, velocity))
         self._zeros = {name: np.zeros(x.numel()) for name, x in arguments.items()}
-        self._function = ca.Function("survey", [point], [SX(ca.veccat(*(e.nz[:] for e in finite))), ca.densify(margins)])
+        self._function = ca.Function("survey", [point], [finite(s), ca.densify(margins)])
 
     @staticmethod
     def _margins(s: Constrained, G: SX, position: SX, velocity: SX) -> Iterator[SX]:
@@ -61,8 +56,8 @@ class Survey:
         given = {**self._zeros, **at, "t": (t,), "u": u}
         position, velocity = TOLERANCE if "position" in exact else 1e-3, TOLERANCE if "velocity" in exact else LOOSE
         point = np.concatenate([*(given[name] for name in self._s.arguments), par, (position, velocity)])
-        finite, margins = batch(self._function, [point], 1)
-        return bool(np.isfinite(finite).all() and (margins >= 0).all())
+        numbers, margins = batch(self._function, [point], 1)
+        return bool(np.isfinite(numbers).all() and (margins >= 0).all())
 
 
 def _definite(matrix: SX) -> SX:

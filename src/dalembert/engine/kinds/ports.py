@@ -14,6 +14,7 @@ from dalembert.engine.initial import own_values, vector
 from dalembert.engine.kinds import Array, Given, Values
 from dalembert.errors import ConvergenceError, DalembertError, InconsistentState, ModelError
 from dalembert.methods.base import Method
+from dalembert.systems.batch import batch
 from dalembert.systems.closure import closure
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 
@@ -68,12 +69,14 @@ class Violation:
 
 def violated(s: PortHamiltonian, x: Array, t: float, par: Array, u: Array) -> Violation:
     """The most violated row in which `E` has no rate. Near `x` the right-hand side is `A x + b`, with terms `|A| |x| + |b|`."""
-    left, _ = null_spaces(s.matrix("E", x, t, par, u))
+    left = _left(s, x, t, par, u)
     if not left.size:
         return Violation()
-    value, slope = (np.asarray(m.full()) for m in _right(s)(x, t, u, par))
-    terms = np.abs(left.T) @ (np.abs(slope) @ np.abs(x) + np.abs(value[:, 0] - slope @ x))
-    rest = left.T @ value[:, 0]
+    right = s.cache.get(ca.Function, "right side", lambda: _right(s))
+    value, slope = (m[0] for m in batch(right, [x, [t], u, par], 1))
+    slope = slope.reshape(s.n, s.n).T
+    terms = np.abs(left.T) @ (np.abs(slope) @ np.abs(x) + np.abs(value - slope @ x))
+    rest = left.T @ value
     relative = np.abs(rest) / np.maximum(terms, 1e-300)
     k = int(relative.argmax())
     return Violation(int(np.abs(left[:, k]).argmax()), float(rest[k]), float(relative[k]))
@@ -82,7 +85,16 @@ def violated(s: PortHamiltonian, x: Array, t: float, par: Array, u: Array) -> Vi
 def _right(s: PortHamiltonian) -> ca.Function:
     """The right-hand side and its derivative by the state."""
     right = s.role("right")
-    return ca.Function("right", s.symbols(), [right, ca.jacobian(right, s.x)])
+    return ca.Function("right", s.symbols(), [right, ca.densify(ca.jacobian(right, s.x))])
+
+
+def _left(s: PortHamiltonian, x: Array, t: float, par: Array, u: Array) -> Array:
+    """The left null space of `E`, found once where that is constant."""
+
+    def find() -> Array:
+        return null_spaces(s.matrix("E", x, t, par, u))[0]
+
+    return s.cache.get(np.ndarray, ("left null space of E", par.tobytes()), find) if s.constant_E else find()
 
 
 @kinds.follows.register
@@ -197,8 +209,8 @@ def _(system: PortHamiltonian, values: Values, par: Array, t: float, h: float, u
 @kinds.fault.register
 def _(system: PortHamiltonian, states: Array, times: Array, par: Array) -> tuple[int, DalembertError] | None:
     """The first row at which the invertible block of a state-dependent `E` has become singular, or has passed through it."""
-    blocks = system.blocks()
-    if blocks is None or not system.depends("E", "x", "t") or not len(states):
+    blocks = None if system.constant_E else system.blocks()
+    if blocks is None or not len(states):
         return None
     values = system.numeric("E", par, x=states, t=times).reshape(len(states), system.n, system.n)
     core = values[:, blocks[0]][:, :, blocks[1]]
