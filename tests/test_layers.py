@@ -15,7 +15,7 @@ LAYERS = (
     ("methods",),
     ("engine",),
     ("checkpoint", "sensitivities", "simulation", "solution"),
-    ("analysis", "reduced"),
+    ("analysis", "ensembles", "reduced"),
     ("plotting",),
     ("reporting",),
     ("catalog", "experiments"),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dalembert.engine.consistent import Consistent
     from dalembert.engine.events import Event, Hits
     from dalembert.engine.literal import Newton
+    from dalembert.ensembles import ensemble
     from dalembert.errors import (
         CompilerError,
         ConvergenceError,
@@ -63,6 +64,7 @@ _WHERE = {
     "dalembert.engine.consistent": "Consistent",
     "dalembert.engine.events": "Event Hits",
     "dalembert.engine.literal": "Newton",
+    "dalembert.ensembles": "ensemble",
     "dalembert.errors": "CompilerError ConvergenceError DalembertError DalembertWarning FileError InconsistentState Interrupted "
     "MethodError MissingPackage ModelError SingularConstraints StepTooSmall UnknownKeyword",
     "dalembert.methods": "Method Scheme Step compose list_methods",
@@ -142,6 +144,7 @@ __all__ = [
     "convergence",
     "diagnose",
     "discrete",
+    "ensemble",
     "experiments",
     "from_sympy",
     "list_methods",

@@ -43,7 +43,7 @@ def _template(name: str) -> Template:
 def source(program: Program) -> str:
     """The C source of a program: the functions that it calls, the rare ones, the loop."""
     try:
-        return _Loop(program).text()
+        return Loop(program).text()
     except Unwritable as error:
         raise CompilerError(f"{error}; compile='auto' does without") from error
 
@@ -62,7 +62,7 @@ class _Solve:
         return [*self.guess, *(v for rows in (*self.renew, *self.update) for v in rows)]
 
 
-class _Loop:
+class Loop:
     """The text of a program's time loop."""
 
     def __init__(self, program: Program) -> None:
@@ -79,7 +79,11 @@ class _Loop:
             hot = [*hot, [g.symbol(f"found{k}_{i}", STEP, f"x{k}_{i}") for i in range(stage.n)]]
         self.next, self.lam, self.work, self.check = g.load(program.finish, hot)
         self.roots = [v for s in self.solves for v in s.roots] + [*self.next, *self.lam, *self.work, *self.check]
-        self.writer = Writer(g, len(g.reached(self.roots, set(), ITERATE)) > LONG, *HOT, "part")
+        self.writer = self._writer()
+
+    def _writer(self) -> Writer:
+        g = self.graph
+        return Writer(g, len(g.reached(self.roots, set(), ITERATE)) > LONG, *HOT, "part")
 
     def _solve(self, k: int, stage: Stage, hot: list[list[int]]) -> _Solve:
         g, offset = self.graph, self.offsets[k]

@@ -47,13 +47,16 @@ class Graph:
         self._texts: list[str] = []  # of symbols and constants the name, of operations a pattern
         self._named: list[bool] = []
         self._numbers: dict[Key, int] = {}
+        self._constants: set[int] = set()
 
     def symbol(self, name: str, level: int, text: str | None = None) -> int:
         """A value that comes from outside, with its text in C."""
         return self._value(("symbol", name), level, (), text or name, True)
 
     def constant(self, value: float) -> int:
-        return self._value(("constant", value, math.copysign(1.0, value)), RUN, (), literal(value), True)
+        number = self._value(("constant", value, math.copysign(1.0, value)), RUN, (), literal(value), True)
+        self._constants.add(number)
+        return number
 
     def operation(self, op: int, needs: list[int]) -> int:
         """One operation; squares and doubles are products and sums, and equal to the last bit."""
@@ -97,6 +100,9 @@ class Graph:
     def named(self, value: int) -> bool:
         """Whether a value needs no statement of its own."""
         return self._named[value]
+
+    def is_constant(self, value: int) -> bool:
+        return value in self._constants
 
     def text(self, value: int) -> str:
         """The name of a symbol, or a constant."""

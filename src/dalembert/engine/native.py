@@ -16,17 +16,17 @@ from dalembert.engine.program import Program
 from dalembert.errors import CompilerError
 
 
-class _Rule(ctypes.Structure):
+class Rules(ctypes.Structure):
     _fields_ = [(n, ctypes.c_double) for n in ("tolerance", "refresh", "stagnation", "floor", "limit", "exact")] + [
         ("max_iterations", ctypes.c_long)
     ]
 
 
 @lru_cache(64)
-def limits(rule: Rule) -> _Rule:
+def limits(rule: Rule) -> Rules:
     """The rule for stopping as the loop reads it: in squares."""
     squares = (x * x for x in (rule.tolerance, rule.refresh, rule.stagnation, rule.floor, rule.limit, rule.exact))
-    return _Rule(*squares, rule.max_iterations)
+    return Rules(*squares, rule.max_iterations)
 
 
 class _Outcome(ctypes.Structure):
@@ -49,7 +49,7 @@ class Native:
         long, double, array = ctypes.c_long, ctypes.c_double, ctypes.c_void_p
         self._run.argtypes = [
             long, long, double, double, array, array, array, array, array, long, long, array, array, array, array,
-            ctypes.POINTER(_Rule), ctypes.POINTER(_Outcome), array, long, array,
+            ctypes.POINTER(Rules), ctypes.POINTER(_Outcome), array, long, array,
         ]  # fmt: skip
         self.room = long.in_dll(self._library, "da_work").value  # numbers that the loop needs to work with
         self.address = ctypes.cast(self._run, ctypes.c_void_p).value

@@ -159,6 +159,13 @@ class Program:
         out: Array = batch(self._first, [np.concatenate([state, (t, h), u, par, known])], 1)[0][0]
         return out
 
+    def first_memories(self, states: Array, t: float, h: float, pars: Array) -> Array:
+        """The same for many states, of which nothing is known; one row each."""
+        count = len(states)
+        times, rest = np.tile((t, h), (count, 1)), np.zeros((count, self.n_u))
+        points = np.hstack([states, times, rest, pars, np.zeros((count, self.step.known.numel()))])
+        return batch(self._first, [points], count)[0]
+
     @cached_property
     def _first(self) -> ca.Function:
         starts = [SX(s.unknowns.numel(), 1) if s.start is None else s.start for s in self.step.solves]

@@ -6,10 +6,12 @@ from collections.abc import Iterator
 
 import casadi as ca
 import numpy as np
+from numpy.typing import NDArray
 
 from dalembert.engine.checks import LARGEST, LOOSE, TOLERANCE, Array, finite
 from dalembert.systems.batch import batch
 from dalembert.systems.constrained import Constrained
+from dalembert.systems.hamiltonian import Hamiltonian
 from dalembert.systems.mechanical import Mechanical
 
 CLEAR = 1e-8  # a determinant of which it is clear that the matrix is definite
@@ -21,6 +23,22 @@ def well(system: Constrained, at: dict[str, Array], par: Array, t: float, u: Arr
     if system.n > LARGEST:
         return False
     return system.cache.get(Survey, "survey", lambda: Survey(system)).well(at, par, t, u, exact)
+
+
+def all_well(
+    system: Constrained, values: dict[str, Array], pars: Array, t: float, u: Array, exact: tuple[str, ...]
+) -> NDArray[np.bool_]:
+    """The same for many starts, one row each."""
+    count = len(pars)
+    if system.n > LARGEST:
+        return np.zeros(count, dtype=bool)
+    at = dict(values)
+    if isinstance(system, Hamiltonian):
+        velocity = system.function("velocity")
+        zeros = {name: np.zeros(system.size_of(name)) for name in system.arguments if name != "t"}
+        rows = {**zeros, "t": np.array([t]), **values}
+        at["v"] = batch(velocity, [*(rows[name] for name in system.arguments), pars], count)[0]
+    return system.cache.get(Survey, "survey", lambda: Survey(system)).rows(at, pars, t, u, exact)
 
 
 class Survey:
@@ -54,10 +72,23 @@ class Survey:
     def well(self, at: dict[str, Array], par: Array, t: float, u: Array, exact: tuple[str, ...]) -> bool:
         """Whether nothing is wrong with values; False also where that cannot be told here."""
         given = {**self._zeros, **at, "t": (t,), "u": u}
-        position, velocity = TOLERANCE if "position" in exact else 1e-3, TOLERANCE if "velocity" in exact else LOOSE
-        point = np.concatenate([*(given[name] for name in self._s.arguments), par, (position, velocity)])
+        point = np.concatenate([*(given[name] for name in self._s.arguments), par, _tolerances(exact)])
         numbers, margins = batch(self._function, [point], 1)
         return bool(np.isfinite(numbers).all() and (margins >= 0).all())
+
+    def rows(self, at: dict[str, Array], pars: Array, t: float, u: Array, exact: tuple[str, ...]) -> NDArray[np.bool_]:
+        """The same for many values, one row each."""
+        count = len(pars)
+        given = {**self._zeros, **at, "t": np.array([t]), "u": u}
+        columns = [*(given[name] for name in self._s.arguments), pars, np.array(_tolerances(exact))]
+        points = np.hstack([np.broadcast_to(a, (count, a.shape[-1])) for a in columns])
+        numbers, margins = batch(self._function, [points], count)
+        return np.asarray(np.isfinite(numbers).all(axis=1) & (margins >= 0).all(axis=1))
+
+
+def _tolerances(exact: tuple[str, ...]) -> tuple[float, float]:
+    """By how much constraints of positions and velocities may be violated."""
+    return TOLERANCE if "position" in exact else 1e-3, TOLERANCE if "velocity" in exact else LOOSE
 
 
 def _definite(matrix: SX) -> SX:

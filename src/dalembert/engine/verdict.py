@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +43,9 @@ def _energy(case: Case, layout: Layout, states: Array, times: Array) -> tuple[in
     system = case.system
     if not system.has_energy:
         return None
-    if not (case.method.external or _gaps(system)) and np.isfinite(_last(case, layout, states[-1], times[-1])):
+    if not (case.method.external or gaps(system)) and np.isfinite(
+        energies(system, layout.fields, states[-1:], times[-1:], case.par[None])[0]
+    ):
         return None
     for first in range(0, len(times), CHUNK):
         part = slice(first, first + CHUNK)
@@ -52,9 +56,8 @@ def _energy(case: Case, layout: Layout, states: Array, times: Array) -> tuple[in
     return None
 
 
-def _last(case: Case, layout: Layout, state: Array, t: float) -> float:
-    """The energy of one row, quickly: a function of one vector."""
-    system = case.system
+def energies(system: System, fields: Mapping[str, slice], states: Array, times: Array, pars: Array) -> Array:
+    """The energies of rows, each with parameters of its own: quickly, by a function of one vector."""
 
     def make() -> ca.Function:
         known = {name: getattr(system, name) for name in system.state}
@@ -63,11 +66,11 @@ def _last(case: Case, layout: Layout, state: Array, t: float) -> float:
         return ca.Function("energy", [ca.veccat(*known.values(), system.t, system.par)], [energy])
 
     function = system.cache.get(ca.Function, "energy of a row", make)
-    parts = (state[layout.fields[name]] for name in system.state)
-    return float(batch(function, [np.concatenate([*parts, (t,), case.par])], 1)[0][0, 0])
+    parts = [states[:, fields[name]] for name in system.state]
+    return batch(function, [np.hstack([*parts, times[:, None], pars])], len(states))[0][:, 0]
 
 
-def _gaps(system: System) -> bool:
+def gaps(system: System) -> bool:
     """Whether the energy may be undefined where its slope is not."""
 
     def look() -> bool:
