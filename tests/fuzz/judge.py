@@ -219,7 +219,7 @@ def _rest(sol):
     """The kinetic energy of velocities that are but the rounding of positions over a step: below it, a system is at rest."""
     if not isinstance(sol.system, da.Mechanical):
         return 0.0
-    speed = np.finfo(float).eps * np.abs(sol.q).max() / sol.step
+    speed = 10 * np.finfo(float).eps * np.abs(sol.q).max() / sol.step
     return float(np.abs(sol.system.value("mass", sol._par, q=sol.q[0]).full()).max()) * speed**2
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import casadi as ca
 import numpy as np
 
-from dalembert.checking import flag, shown, text, whole
+from dalembert.checking import flag, listed, shown, text, whole
 from dalembert.engine.machine import Records
 from dalembert.engine.run import Array, Layout, Stretch, resolution
 from dalembert.engine.values import Values
@@ -66,9 +66,8 @@ def make(events: object) -> list[Event]:
         events = [events]
     elif events is None:
         events = ()
-    if not isinstance(events, Iterable):
-        raise MethodError(f"events must be a function, an Event, or several of them, not {shown(events)}")
-    given: Sequence[Event | Callable[..., object]] = list(events)
+    expected = "a function, an Event, or several of them"
+    given: Sequence[Event | Callable[..., object]] = listed("events", events, MethodError, expected)  # type: ignore[arg-type]
     out = []
     for i, event in enumerate(given, 1):
         one = event if isinstance(event, Event) else Event(event)
