@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -70,11 +69,9 @@ def build(task: Task, samples: Samples) -> Members:
     done = _together(task, samples, made)
     for member in np.flatnonzero(~done).tolist():
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # values a hair off the constraints are projected
-                case = task.case(samples, member)
-                states[member] = case.state(program)
-                guess = case.guess()
+            case = task.case(samples, member)
+            states[member] = case.state(program)
+            guess = case.guess()
         except DalembertError as error:
             made.errors[member] = error
             continue

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -132,7 +131,7 @@ class Blocks:
         task, system = self.task, self.task.system
         grid, saved = task.grid, task.grid.saved
         if task.method.external:
-            n_state, n_lam, node = sum(system.size_of(name) for name in system.state), system.m, 1.0
+            n_state, n_lam, node = sum(system.size_of(name) for name in system.state), 0, 1.0
         else:
             n_state, n_lam, node = self.program.n_state, self.program.n_lam, self.program.step.node
         return Block(
@@ -171,9 +170,7 @@ class Blocks:
         """One member by `simulate`; an error keeps the rows before it."""
         solution: Solution | None = None
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # the same for all members
-                solution = self._simulate(block.samples, member)
+            solution = self._simulate(block.samples, member)
         except DalembertError as error:
             block.errors[member], found = error, error.solution
             solution = found if isinstance(found, Solution) else None
