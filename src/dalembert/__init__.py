@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from dalembert.engine.consistent import Consistent
     from dalembert.engine.events import Event, Hits
     from dalembert.engine.literal import Newton
-    from dalembert.ensembles import ensemble
+    from dalembert.ensembles import ensemble, sweep
     from dalembert.errors import (
         CompilerError,
         ConvergenceError,
@@ -64,7 +64,7 @@ _WHERE = {
     "dalembert.engine.consistent": "Consistent",
     "dalembert.engine.events": "Event Hits",
     "dalembert.engine.literal": "Newton",
-    "dalembert.ensembles": "ensemble",
+    "dalembert.ensembles": "ensemble sweep",
     "dalembert.errors": "CompilerError ConvergenceError DalembertError DalembertWarning FileError InconsistentState Interrupted "
     "MethodError MissingPackage ModelError SingularConstraints StepTooSmall UnknownKeyword",
     "dalembert.methods": "Method Scheme Step compose list_methods",
@@ -157,5 +157,6 @@ __all__ = [
     "reporting",
     "sensitivity",
     "simulate",
+    "sweep",
     "unpack",
 ]

@@ -1,4 +1,4 @@
-"""The command line: `dalembert list | simulate | run | compare | order | diagnose | reproduce | bench | cite`.
+"""The command line: `dalembert list | simulate | run | sweep | compare | order | diagnose | reproduce | bench | cite`.
 
 Exit codes: 0 success; 1 the run failed or a claim did not hold (partial results are written); 2 a usage error; 130 interrupted by
 Ctrl-C (partial results are written).
@@ -13,6 +13,7 @@ from dalembert.cli.measuring import compare, diagnose, order
 from dalembert.cli.reproducing import reproduce
 from dalembert.cli.running import run, simulate
 from dalembert.cli.shell import guarded
+from dalembert.cli.sweeping import sweep
 
 app = typer.Typer(
     help="Structure-preserving simulation of constrained mechanical systems.",
@@ -22,7 +23,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("list")(guarded(list_))
-for command in (simulate, run, compare, order, diagnose, reproduce, bench, cite):
+for command in (simulate, run, sweep, compare, order, diagnose, reproduce, bench, cite):
     app.command()(guarded(command))
 
 

@@ -7,7 +7,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import dalembert as da
 from dalembert.cli import models
@@ -27,6 +27,11 @@ SCHEMA: dict[str, str] = {
 T = TypeVar("T")
 
 
+def is_numbers(value: object) -> bool:
+    """Whether a value is a number or a list of numbers."""
+    return _is(value, NUMBERS)
+
+
 def _is(value: object, kind: str, depth: int = 0) -> bool:
     """Whether a value is of the stated kind."""
     if kind == "text":
@@ -43,6 +48,9 @@ def _is(value: object, kind: str, depth: int = 0) -> bool:
 
 class Study:
     """The fields of a file, and the line of each."""
+
+    schema: ClassVar[dict[str, str]] = SCHEMA
+    needed: ClassVar[tuple[str, ...]] = ("system", "t_end", "step")
 
     def __init__(self, path: Path) -> None:
         try:
@@ -99,11 +107,11 @@ class Study:
 
     def _check(self) -> None:
         for key, value in self.data.items():
-            if key not in SCHEMA:
-                raise self.fail(f"there is no field {key!r}{suggest(key, SCHEMA)}", key)
-            if not _is(value, SCHEMA[key]):
-                raise self.fail(f"{key} must be {SCHEMA[key]}, not {value!r}", key)
-        for key in ("system", "t_end", "step"):
+            if key not in self.schema:
+                raise self.fail(f"there is no field {key!r}{suggest(key, self.schema)}", key)
+            if not _is(value, self.schema[key]):
+                raise self.fail(f"{key} must be {self.schema[key]}, not {value!r}", key)
+        for key in self.needed:
             if key not in self.data:
                 raise UserError(f"{self.path}: the field {key!r} is missing")
         for group in ("parameters", "initial"):

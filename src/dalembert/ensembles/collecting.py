@@ -43,7 +43,7 @@ class Collected(ABC):
     def _put(self, where: slice, block: Block) -> None: ...
 
     @abstractmethod
-    def _variables(self) -> tuple[Variables, Variables]:
+    def variables(self) -> tuple[Variables, Variables]:
         """Data and coordinates beside those that all have."""
 
     def dataset(self, attributes: Mapping[str, object]) -> xarray.Dataset:
@@ -51,7 +51,7 @@ class Collected(ABC):
         import xarray as xr
 
         task, samples = self.task, self.samples
-        data, coords = self._variables()
+        data, coords = self.variables()
         data["error"] = (("member",), self.errors.astype(str))
         for name, rows in samples.all().items():
             free = name if name not in data else f"{name}_given"
@@ -66,10 +66,9 @@ class Collected(ABC):
 class Whole(Collected):
     """All rows of all members."""
 
-    def __init__(self, task: Task, samples: Samples, rows: int) -> None:
+    def __init__(self, task: Task, samples: Samples) -> None:
         super().__init__(task, samples)
         self._blocks: dict[str, Array] = {}
-        self._rows = rows
         self._times: tuple[Array, Array] | None = None
 
     def _put(self, where: slice, block: Block) -> None:
@@ -84,7 +83,7 @@ class Whole(Collected):
                 self._blocks[name] = np.full((n, *values.shape[1:]), np.nan)
             self._blocks[name][where] = values
 
-    def _variables(self) -> tuple[Variables, Variables]:
+    def variables(self) -> tuple[Variables, Variables]:
         system = self.task.system
         coordinates = list(system.coordinates)
         axes: dict[str, tuple[str, ...]] = {
@@ -147,7 +146,7 @@ class Reduced(Collected):
             )
         self._values[key][where] = values
 
-    def _variables(self) -> tuple[Variables, Variables]:
+    def variables(self) -> tuple[Variables, Variables]:
         data: Variables = {}
         for name, values in self._values.items():
             values = values[:, 0] if name.startswith("energy") and values.ndim == 2 else values

@@ -4,34 +4,26 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dalembert.checking import whole
 from dalembert.engine import control
-from dalembert.engine import events as watching
-from dalembert.engine.case import check_call, make_grid
-from dalembert.engine.machine import memory
 from dalembert.engine.progress import Bar
-from dalembert.ensembles.collecting import Collected, Reduced, Whole
-from dalembert.ensembles.members import Task
-from dalembert.ensembles.reductions import Reductions, only_final, parse
+from dalembert.ensembles.collecting import Collected
+from dalembert.ensembles.job import Job, make
+from dalembert.ensembles.reductions import Reductions
 from dalembert.ensembles.running import Block, Blocks
-from dalembert.ensembles.samples import Samples, draw
+from dalembert.ensembles.samples import Samples
 from dalembert.errors import Interrupted, MethodError, suggesting
-from dalembert.methods.base import Method, find
+from dalembert.methods.base import Method
 from dalembert.systems.base import System
 
 if TYPE_CHECKING:
     import xarray
-
-Array = NDArray[np.float64]
-BLOCK = 1 << 12  # members of a block, at most
-ROOM = 1 << 26  # bytes that the rows of a block may take
 
 
 @suggesting
@@ -79,60 +71,28 @@ def ensemble(
         where all went well.
     """
     begun = time.perf_counter()
-    check_call(system, compile, progress)
-    method = find(method)
-    method.check(system)
-    options = _options(adaptive, events)
-    functions = parse(reduce)
-    if options and not functions:
-        raise MethodError("adaptive runs and events have times of their own: say what to keep of them with reduce=...")
-    grid = make_grid(t0, t_end, step, save_every)
-    if only_final(functions) and not options:
-        grid = make_grid(t0, t_end, step, max(1, grid.steps))
-    drawn = draw(system, samples, members, seed)
-    given = {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z}
-    task = Task(system, method, grid, {k: a for k, a in given.items() if a is not None}, u, dict(parameters or {}))
-    blocks = Blocks(task, drawn.members, tolerance=tolerance, max_iterations=max_iterations, compile=compile, options=options)
-    out: Collected = Reduced(task, drawn, functions) if functions else Whole(task, drawn, _fits(task, drawn))
-    threads = whole("cores", cores, MethodError) if cores is not None else _cores()
-    _run(blocks, drawn, out, threads, progress)
+    job, drawn = make(
+        system, method, samples=samples, t_end=t_end, step=step, members=members, seed=seed,
+        given={"q": q, "v": v, "p": p, "x": x, "y": y, "z": z}, t0=t0, u=u, parameters=parameters, tolerance=tolerance,
+        max_iterations=max_iterations, adaptive=adaptive, events=events, save_every=save_every, reduce=reduce, compile=compile,
+        progress=progress,
+    )  # fmt: skip
+    job.check_room(drawn)
+    threads = whole("cores", cores, MethodError) if cores is not None else available()
+    blocks, out = job.blocks(drawn.members), job.collected(drawn)
+    _run(job, blocks, drawn, out, threads, progress)
     return out.dataset({"engine": blocks.name, "cores": threads, "seconds": time.perf_counter() - begun})
 
 
-def _options(adaptive: bool | str | control.Control | None, events: object) -> dict[str, object]:
-    """Options with which members are run one by one."""
-    out: dict[str, object] = {}
-    if control.find(adaptive) is not None:
-        out["adaptive"] = adaptive
-    if watching.make(events):
-        out["events"] = events
-    return out
-
-
-def _cores() -> int:
+def available() -> int:
+    """Cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _row(task: Task) -> int:
-    """Numbers of a row, about."""
-    sizes = (task.system.size_of(name) for name in task.system.state)
-    return sum(sizes) + int(getattr(task.system, "m", 0)) + 4
-
-
-def _fits(task: Task, samples: Samples) -> int:
-    rows = len(task.grid.saved)
-    size = 8 * samples.members * (rows + 1) * _row(task)
-    if size > memory() / 2:
-        raise MethodError(
-            f"{samples.members} members of {rows} rows need {size / 2**30:.0f} GiB of memory; save less often (save_every), or "
-            "keep what is needed of each with reduce=..."
-        )
-    return rows
-
-
-def _run(blocks: Blocks, samples: Samples, out: Collected, threads: int, progress: bool | None) -> None:
+def _run(job: Job, blocks: Blocks, samples: Samples, out: Collected, threads: int, progress: bool | None) -> None:
     """All blocks, a few at a time; what is done is kept where the work is interrupted."""
-    done, parts = 0, _parts(blocks, samples, threads)
+    done, size = 0, job.size(samples.members, threads, blocks.lanes.width if blocks.lanes else 1)
+    parts = ((first, min(first + size, samples.members)) for first in range(0, samples.members, size))
     with Bar(progress, samples.members, "running", "members") as bar, ThreadPoolExecutor(threads) as pool:
         running: dict[Future[Block], int] = {}
         try:
@@ -164,13 +124,3 @@ def _take(running: dict[Future[Block], int], out: Collected) -> int:
         out.put(first, block)
         count += block.samples.members
     return count
-
-
-def _parts(blocks: Blocks, samples: Samples, threads: int) -> Iterator[tuple[int, int]]:
-    """Members in blocks: enough to keep all threads busy, small enough to stay in memory."""
-    width = blocks.lanes.width if blocks.lanes else 1
-    rows = 8 * (len(blocks.task.grid.saved) + 1) * _row(blocks.task)
-    size = min(BLOCK, max(1, ROOM // rows), -(-samples.members // (8 * threads)))
-    size = -(-size // width) * width
-    for first in range(0, samples.members, size):
-        yield first, min(first + size, samples.members)
