@@ -16,7 +16,8 @@ MEMBERS = 11  # more than the lanes of any vector, and no multiple of them
 def rough():
     """A model with functions that have no vectors, an input, damping and a moving constraint."""
     return da.Mechanical(
-        ("x", "y"), mass=[2.0, 2.0], potential=lambda q, k: k * np.sqrt(1 + q[0] ** 2) + np.exp(-(q[1] ** 2)) + np.fabs(q[0]),
+        ("x", "y"), mass=[2.0, 2.0], potential=lambda q, k: k * np.sqrt(1 + q[0] ** 2) + np.exp(-(q[1] ** 2)) + np.fabs(q[0])
+        + np.where((q[0] > 0.1) & (q[1] < 0.5), (q[0] - 0.1) ** 3, 0.0) + np.fmax(q[1], -0.5) ** 2,
         holonomic=lambda q, t: [q[0] ** 2 + q[1] ** 2 - (1 + 0.1 * np.sin(t)) ** 2],
         dissipation=lambda q: [[0.3, 0.0], [0.0, 0.1]], inputs=[[1.0], [0.0]], parameters={"k": 2.0},
         initial={"q": [0.0, -1.0], "v": [1.0, -0.1]},

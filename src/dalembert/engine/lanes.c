@@ -29,6 +29,9 @@ static inline W da_wide(double x) { return x - (W){0}; }
 static inline W da_pick(I mask, W a, W b) { return (W)(((I)a & mask) | ((I)b & ~mask)); }
 static inline W da_abs(W x) { return (W)((I)x & 0x7fffffffffffffffLL); }
 
+static inline I da_true(W x) { return (I)(x != da_wide(0)); }
+static inline W da_one(I mask) { return (W)((I)da_wide(1) & mask); }
+
 static inline int da_any(I mask)
 {
     long long r = 0;

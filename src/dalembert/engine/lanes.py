@@ -27,7 +27,12 @@ from dalembert.errors import CompilerError
 
 FLAGS = ("-O2", "-ftree-slp-vectorize", "-std=gnu11")
 PLAIN = ("{} + {}", "{} - {}", "{} * {}", "{} / {}", "-{}")  # operations that act on vectors as they do on numbers
-SPECIAL = {"1.0 / {}": "da_wide(1.0) / {}", "fabs({})": "da_abs({})"}
+SPECIAL = {  # and those that are written in another way
+    "1.0 / {}": "da_wide(1.0) / {}", "fabs({})": "da_abs({})", "({} ? {} : 0.0)": "da_pick(da_true({}), {}, da_wide(0.0))",
+    "(double)(!{})": "da_one(~da_true({}))",
+    **{f"(double)({{}} {sign} {{}})": f"da_one((I)({{}} {sign} {{}}))" for sign in ("<", "<=", "==", "!=")},
+    **{f"(double)({{}} {sign} {{}})": f"da_one(da_true({{}}) {sign[0]} da_true({{}}))" for sign in ("&&", "||")},
+}  # fmt: skip
 
 
 @cache
