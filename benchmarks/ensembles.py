@@ -81,10 +81,7 @@ def cluster(members: int) -> None:
 
         run()
         taken = best(run, time.perf_counter, 3)
-    blocks = -(-members // 256)
-    print(
-        f"sweep on two processes: {taken:.3f} s, {taken / members * 1e6:.1f} us a member, {taken / blocks * 1e3:.1f} ms a block of 256"
-    )
+    print(f"sweep on two processes: {taken:.3f} s, {taken / members * 1e6:.1f} us a member")
 
 
 if __name__ == "__main__":

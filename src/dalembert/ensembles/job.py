@@ -22,6 +22,7 @@ from dalembert.methods.base import Method, find
 from dalembert.systems.base import System
 
 BLOCK = 1 << 12  # members of a block, at most
+PATIENCE = 2.0  # seconds that a block may take, about: what is lost at most where a worker is killed
 ROOM = 1 << 26  # bytes that the rows of a block may take
 
 
@@ -63,10 +64,17 @@ class Job:
                 "keep what is needed of each with reduce=..., or write them to a store with da.sweep(..., store=...)"
             )
 
+    @property
+    def seconds(self) -> float:
+        """What a member takes, about: by count of operations in lanes, and more where Python has a part in each step."""
+        slow = bool(self.options) or self.task.method.external
+        step = 1e-4 if slow else 1e-9 * self.task.engine().program.operations
+        return max(1, self.task.grid.steps) * step
+
     def size(self, members: int, workers: int, width: int = 8) -> int:
         """Members of a block: enough blocks to keep all workers busy, small enough to stay in memory."""
         rows = 8 * (len(self.task.grid.saved) + 1) * self.row
-        size = min(BLOCK, max(1, ROOM // rows), -(-members // (8 * workers)))
+        size = min(BLOCK, max(1, ROOM // rows), max(1, int(PATIENCE / self.seconds)), -(-members // (8 * workers)))
         return -(-size // width) * width
 
 

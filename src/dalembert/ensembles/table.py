@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
 VERSION = 1
 ERROR = 400  # characters of an error that are kept
-MOST = 1 << 8  # members of a block: what is lost at most where a worker is killed
 
 
 class Rows(Protocol):
@@ -89,7 +88,7 @@ class Table:
 
     @staticmethod
     def _begin(group: zarr.Group, job: Job, samples: Samples) -> int:
-        size = min(MOST, job.size(samples.members, os.cpu_count() or 1))
+        size = job.size(samples.members, os.cpu_count() or 1)
         n = samples.members
         common = {"system": job.task.system.name, "method": str(job.task.method), "step": job.task.grid.h}
         seed = {} if samples.seed is None else {"seed": samples.seed}
