@@ -15,11 +15,12 @@ def masses(count):
 
 
 @pytest.mark.parametrize("compile", [True, False, "auto"])
-def test_members_are_single_runs(compile):
-    data = da.ensemble(SYSTEM, "rattle", samples={"m1": masses(10)}, compile=compile, save_every=7, **RUN)
+@pytest.mark.parametrize("method", ["rattle", "energy-momentum"])
+def test_members_are_single_runs(compile, method):
+    data = da.ensemble(SYSTEM, method, samples={"m1": masses(10)}, compile=compile, save_every=7, **RUN)
     assert (data.error == "").all()
     for member in (0, 3, 9):
-        alone = da.simulate(SYSTEM, "rattle", parameters={"m1": masses(10)[member]}, compile=False, save_every=7, **RUN)
+        alone = da.simulate(SYSTEM, method, parameters={"m1": masses(10)[member]}, compile=False, save_every=7, **RUN)
         np.testing.assert_array_equal(data.time, alone.t)
         np.testing.assert_array_equal(data.time_lam, alone.t_lam)
         np.testing.assert_array_equal(data.q[member], alone.q)

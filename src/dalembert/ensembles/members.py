@@ -109,11 +109,13 @@ def _together(task: Task, samples: Samples, made: Members) -> NDArray[np.bool_]:
     """Set up at once the members of a mechanical system of whose start it is clear that it is well; which they are."""
     system, program, grid = task.system, task.engine().program, task.grid
     count, done = samples.members, np.zeros(samples.members, dtype=bool)
-    if not isinstance(system, Constrained) or program.step.start or not set(samples.starts) <= set(system.state):
+    carried = "lam" in program.step.start.values()  # multipliers of each start
+    if not isinstance(system, Constrained) or carried or not set(samples.starts) <= set(system.state):
         return done
     first = samples.of(0)["starts"]
     u = samples.u if samples.u is not None else inputs_of(system, task.u, grid.t0)(np.array([grid.t0]))
     chosen = kinds.choose(system, {**task.given, **first}, made.pars[0], grid.t0, u[0])
+    made.states[:] = 0.0
     for name in system.state:
         made.states[:, program.fields[name]] = samples.starts.get(name, chosen[name])
     values = {name: made.states[:, program.fields[name]] for name in system.state}
