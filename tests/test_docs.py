@@ -63,6 +63,13 @@ def executed(page):
     return names
 
 
+def test_code_of_the_page_on_ensembles_runs():
+    names = executed("ensembles")
+    for name, members in (("data", 100), ("drawn", 50), ("lowest", 3)):
+        assert names[name].sizes["member"] == members
+        assert (names[name].error == "").all()
+
+
 @pytest.mark.parametrize("page", ["getting_started", "guide", "nonholonomic", "port_hamiltonian"])
 def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
