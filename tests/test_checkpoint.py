@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert import checkpoint
+from dalembert import checkpoint, keeper
 from dalembert.engine import kinds
 from dalembert.engine.events import Watch
 from dalembert.engine.machine import VirtualMachine
@@ -20,7 +20,7 @@ from dalembert.engine.steps import March
 
 @pytest.fixture
 def often(monkeypatch):
-    monkeypatch.setattr(checkpoint, "EVERY", 0.0)
+    monkeypatch.setattr(keeper, "EVERY", 0.0)
 
 
 def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(often, tmp_path, monkeypatch):
@@ -113,7 +113,7 @@ def test_files_of_other_runs_are_refused(tmp_path):
 
 def test_a_killed_process_leaves_a_file_to_go_on_from(tmp_path):
     code = (
-        "import dalembert as da\nfrom dalembert import checkpoint\ncheckpoint.EVERY = 0.05\n"
+        "import dalembert as da\nfrom dalembert import keeper\nkeeper.EVERY = 0.05\n"
         "da.simulate(da.catalog.four_particles(), 'energy-momentum', t_end=1e5, step=0.01, save_every=1000, "
         f"compile=False, checkpoint={str(tmp_path / 'run.nc')!r})"
     )
@@ -167,7 +167,7 @@ def test_a_full_disk_loses_nothing(often, tmp_path, monkeypatch, options, writes
         da.simulate(kepler(), "rattle", checkpoint=path, **RUN, **options)
     assert (caught.value.solution is None) == (writes == 0)
     monkeypatch.setattr(checkpoint, "write", original)
-    monkeypatch.setattr(checkpoint, "EVERY", 30.0)
+    monkeypatch.setattr(keeper, "EVERY", 30.0)
     whole = da.simulate(kepler(), "rattle", **RUN, **options)
     if writes:
         part = caught.value.solution

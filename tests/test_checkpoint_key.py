@@ -98,8 +98,8 @@ def test_inputs_are_compared_by_their_values_too(tmp_path):
 
 SCRIPT = """
 import sys, numpy as np, dalembert as da
-from dalembert import checkpoint
-checkpoint.EVERY = 0.0
+from dalembert import keeper
+keeper.EVERY = 0.0
 def Ld(q0, q1, h):
     w = (q1 - q0) / h
     return h * (w @ w / 2 - ((q0 + q1) / 2) @ ((q0 + q1) / 2) / 2)

@@ -14,7 +14,7 @@ LAYERS = (
     ("discrete",),
     ("methods",),
     ("engine",),
-    ("checkpoint", "sensitivities", "simulation", "solution"),
+    ("checkpoint", "keeper", "sensitivities", "simulation", "solution"),
     ("analysis", "ensembles", "reduced"),
     ("plotting",),
     ("reporting",),

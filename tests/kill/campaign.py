@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 import dalembert as da
-from dalembert import checkpoint
+from dalembert import keeper
 
 ENDED, REFUSED, STOPPED, BEFORE, WRONG = 0, 10, 11, 12, 13  # how a child ends, where it is not killed
 PATIENCE = 60  # seconds after which a child is given up
@@ -156,7 +156,7 @@ def main():
     parser.add_argument("--interrupts", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
     wish = parser.parse_args()
-    checkpoint.EVERY = 0.025
+    keeper.EVERY = 0.025
     rng, result, todo = np.random.default_rng(wish.seed), {"wrong": []}, prepared()
     with tempfile.TemporaryDirectory() as directory:
         for name, count, how in (("kills", wish.kills, signal.SIGKILL), ("interrupts", wish.interrupts, signal.SIGINT)):

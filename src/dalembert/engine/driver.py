@@ -24,11 +24,12 @@ __all__ = ["Array", "Engine", "Grid", "Inputs", "Layout", "Run", "Ways", "integr
 class Keeper(Protocol):
     """Keeps a run in a file."""
 
+    window: int | None  # rows that the run has in memory, where it drops those that are kept
+
     def restore(self, run: Run) -> None:
         """Begin with what the file holds, if there is one."""
 
-    @property
-    def due(self) -> bool:
+    def due(self, run: Run) -> bool:
         """Whether it is time to write."""
 
     def write(self, run: Run) -> None:
@@ -81,7 +82,8 @@ def integrate(
     march = March(ways, memory, inputs, rule, compile, grid.steps, equal=not varying)
     signs = watch.compile(ways.program) if watch is not None and march.compiled else None
     stepper: Stepper = Adaptive(march, grid, control, explain, signs) if varying and control else Equal(march, grid, explain)
-    run = Run(grid, ways.program, None if varying else len(grid.saved), unknowns=unknowns)
+    window = checkpoint.window if checkpoint is not None else None
+    run = Run(grid, ways.program, None if varying else grid.rows, unknowns=unknowns, window=window)
     inside = Shortened(ways, march.runner, inputs, rule, memory.par)
     clock = _Clock(begun)
     loop = _Loop(stepper, run, memory, clock, checkpoint, watch)
@@ -152,7 +154,7 @@ class _Loop:
             if watch is not None and watch.fault is not None:
                 raise watch.fault
             bar.show(stepper.progress)
-            if checkpoint is not None and checkpoint.due:
+            if checkpoint is not None and checkpoint.due(run):
                 run.stats = self.stats()
                 checkpoint.write(run)
 

@@ -83,6 +83,11 @@ class Grid:
     def steps(self) -> int:
         return self.full + (self.remainder > 0)
 
+    @property
+    def rows(self) -> int:
+        """Number of the steps after which a row is saved."""
+        return -(-self.steps // self.save_every)
+
     @cached_property
     def saved(self) -> NDArray[np.int64]:
         """Numbers of the steps after which a row is saved; the last step always is."""
@@ -136,14 +141,20 @@ class Run:
 
     Every `save_every`-th step is a row, and the last step that was made, whether or not the run came to its end. Work is added
     up in between. The loop is the only owner: it appends, others read.
+
+    With a `window`, it is the memory of a longer run: who keeps the rows elsewhere drops them here.
     """
 
-    def __init__(self, grid: Grid, layout: Layout, rows: int | None = None, *, unknowns: bool = False) -> None:
+    def __init__(
+        self, grid: Grid, layout: Layout, rows: int | None = None, *, unknowns: bool = False, window: int | None = None
+    ) -> None:
         self.grid, self._node = grid, layout.step.node
-        self._fixed = rows is not None
-        size = _ROWS if rows is None else rows
+        self._fixed = rows is not None and window is None
+        size = _ROWS if rows is None else rows if window is None else min(rows, window)
         self.records = Records.empty(layout, size, unknowns)  # type: ignore[arg-type]  # it reads the sizes alone
         self._t, self._t_lam = np.empty(size), np.empty(size)
+        self.first = 0  # rows of the run that were dropped
+        self._before: tuple[float, Array] | None = None  # time and state of the last of them
         self.at = Stand(0, grid.t0)
         self._cut: int | None = None  # rows that count, where an error was found in those after them
         self.error: BaseException | None = None
@@ -163,16 +174,22 @@ class Run:
 
     @property
     def rows(self) -> int:
-        """Rows that count, the one of the last step included."""
-        return -(-self.done // self.grid.save_every) if self._cut is None else self._cut
+        """Rows here that count, the one of the last step included."""
+        return -(-self.done // self.grid.save_every) - self.first if self._cut is None else self._cut
+
+    @property
+    def complete(self) -> int:
+        """Rows here to which no further step belongs."""
+        return self.done // self.grid.save_every - self.first
 
     def times(self) -> Array:
         """The times of the rows."""
         return self._t[: self.rows]
 
     def table(self, start: Array) -> tuple[Array, Array]:
-        """Times and states, those of the start first."""
-        return np.append(self.grid.t0, self.times()), np.append(start[None], self.records.state[: self.rows], axis=0)
+        """Times and states, those of the start first, or of the last row that was dropped."""
+        t, state = self._before or (self.grid.t0, start)
+        return np.append(t, self.times()), np.append(state[None], self.records.state[: self.rows], axis=0)
 
     def nodes(self, node: float | None = None) -> Array:
         """The times at which the multipliers of the rows are defined; those of the method's own `node`, which is recorded."""
@@ -182,7 +199,23 @@ class Run:
 
     def ahead(self) -> Records:
         """The rows from that of the next step on, for a runner that writes into them itself."""
-        return self.records.rows(self.done // self.grid.save_every, len(self.records.state))
+        return self.records.rows(self.complete, len(self.records.state))
+
+    def space(self, unit: int) -> int:
+        """Steps for which there are rows `ahead()`: up to a multiple of the unit, where the run goes on after them."""
+        end = (self.first + len(self.records.state)) * self.grid.save_every
+        return (end if end >= self.grid.steps else end - end % unit) - self.done
+
+    def drop(self, rows: int) -> None:
+        """Forget rows that are kept elsewhere, the first ones here."""
+        if rows <= 0:
+            return
+        left, r = self.rows - rows, self.records
+        self._before = float(self._t[rows - 1]), r.state[rows - 1].copy()
+        for a in (r.state, r.lam, r.work, self._t, self._t_lam, *(() if r.unknowns is None else (r.unknowns,))):
+            a[:left] = a[rows : rows + left].copy()
+        r.work[left:] = 0.0  # work is added up there
+        self.first += rows
 
     def written(self, steps: int, stand: Stand | None = None) -> None:
         """So many steps of the grid were written into `ahead()`; the run now stands there."""
@@ -190,7 +223,7 @@ class Run:
         numbers = every * np.arange(self.done // every + 1, -(-done // every) + 1)
         numbers[-1] = done  # a row that is not complete holds the last step
         t = grid.times(numbers)
-        self._mark(self.done // every, np.asarray(grid.t0 + (numbers - 1) * grid.h), t)
+        self._mark(self.complete, np.asarray(grid.t0 + (numbers - 1) * grid.h), t)
         self._go(done, float(t[-1]), stand)
 
     def append(self, stretch: Stretch, stand: Stand | None = None) -> None:
@@ -198,16 +231,17 @@ class Run:
         steps, every, done = len(stretch), self.grid.save_every, self.done + len(stretch)
         if not steps:
             return
-        first, end = self.done // every, -(-done // every)
+        first, end = self.complete, -(-done // every) - self.first
         self._reserve(end)
         r, new = self.records, stretch.rows
         last: slice | NDArray[np.int64] = slice(0, steps)  # of the steps of each row
         if every == 1:
             r.work[first:end] = new.work
         else:
-            last = np.minimum(every * np.arange(first + 1, end + 1), done) - self.done - 1
+            last = np.minimum(every * (self.first + np.arange(first + 1, end + 1)), done) - self.done - 1
             if new.work.any():
-                np.add.at(r.work, np.arange(self.done, done) // every, new.work)  # one by one: however they come
+                rows = np.arange(self.done, done) // every - self.first
+                np.add.at(r.work, rows, new.work)  # one by one: however they come
         r.state[first:end], r.lam[first:end] = new.state[last], new.lam[last]
         if r.unknowns is not None and new.unknowns is not None:
             r.unknowns[first:end] = new.unknowns[last]
@@ -220,7 +254,7 @@ class Run:
         self._t[rows], self._t_lam[rows] = t, begin + self._node * (t - begin)
 
     def _go(self, done: int, now: float, stand: Stand | None) -> None:
-        row, part = divmod(done, self.grid.save_every)
+        row, part = divmod(done - self.first * self.grid.save_every, self.grid.save_every)
         loose = (self.records.row(row), float(self._t[row]), float(self._t_lam[row])) if part else None
         stand = stand or self.at
         self.at = Stand(done, now, stand.memory, stand.notes, stand.pivots, loose)
@@ -242,7 +276,7 @@ class Run:
     def close(self) -> None:
         """Take back what steps that are not recorded have left in the last row."""
         if self.at.loose is not None:
-            row, (records, t, t_lam) = self.done // self.grid.save_every, self.at.loose
+            row, (records, t, t_lam) = self.complete, self.at.loose
             self.records.put(row, records)
             self._t[row], self._t_lam[row] = t, t_lam
 
@@ -250,10 +284,13 @@ class Run:
         """An error ends the run, after so many rows."""
         self.error, self._cut = error, rows
 
-    def restore(self, t: Array, t_lam: Array, rows: Records, stand: Stand) -> None:
-        """Begin with the rows of an earlier part of the same run."""
-        count = len(t)
+    def restore(
+        self, t: Array, t_lam: Array, rows: Records, stand: Stand, before: tuple[float, Array] | None = None, first: int = 0
+    ) -> None:
+        """Begin with the rows of an earlier part of the same run, or with the last of them: there are `first` ones `before`."""
+        self.first, self._before, count = first, before, len(t)
         self._reserve(count)
         self.records.put(0, rows)
         self._t[:count], self._t_lam[:count] = t, t_lam
-        self._go(stand.done, float(t[-1]) if count else self.grid.t0, stand)
+        now = float(t[-1]) if count else before[0] if before else self.grid.t0
+        self._go(stand.done, now, stand)

@@ -240,7 +240,8 @@ class Equal:
         grid, begin, march = self.grid, self.done, self.march
         every = 1 if each else grid.save_every
         if begin < self._full:  # chunks end at multiples of the unit, whatever their length: runs can be repeated
-            steps = min(self._chunk - begin % self._unit, self._full - begin, LONGEST if each else self._largest)
+            most = LONGEST if each else min(self._largest, run.space(self._unit))
+            steps = min(self._chunk - begin % self._unit, self._full - begin, most)
             task = march.task(grid.h, t0=grid.t0, first=begin, steps=steps, every=every)
         else:  # it ends the last row
             task = march.task(self._remainder, t0=grid.t0 + begin * grid.h)
