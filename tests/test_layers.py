@@ -14,7 +14,7 @@ LAYERS = (
     ("discrete",),
     ("methods",),
     ("engine",),
-    ("checkpoint", "keeper", "sensitivities", "simulation", "solution"),
+    ("checkpoint", "keeper", "sensitivities", "simulation", "solution", "store"),
     ("analysis", "ensembles", "reduced"),
     ("plotting",),
     ("reporting",),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dalembert.methods import Method, Scheme, Step, compose, list_methods
     from dalembert.sensitivities import Sensitivity, sensitivity
     from dalembert.simulation import simulate
-    from dalembert.solution import Sample, Solution, load
+    from dalembert.solution import Sample, Solution, Stored, load, open
     from dalembert.systems import (
         Couple,
         DiracStructure,
@@ -70,7 +70,7 @@ _WHERE = {
     "dalembert.methods": "Method Scheme Step compose list_methods",
     "dalembert.sensitivities": "Sensitivity sensitivity",
     "dalembert.simulation": "simulate",
-    "dalembert.solution": "Sample Solution load",
+    "dalembert.solution": "Sample Solution Stored load open",
     "dalembert.systems": "Couple DiracStructure Feedback Hamiltonian IndexOneDAE IndexThreeDAE IndexTwoDAE Lagrangian LinearDAE "
     "Mechanical Picture PortHamiltonian Relation System connect from_sympy unpack",
 }
@@ -131,6 +131,7 @@ __all__ = [
     "Solution",
     "Step",
     "StepTooSmall",
+    "Stored",
     "System",
     "UnknownKeyword",
     "__version__",
@@ -151,6 +152,7 @@ __all__ = [
     "list_systems",
     "load",
     "methods",
+    "open",
     "plotting",
     "poincare",
     "reduced",

@@ -21,9 +21,11 @@ from dalembert.engine.newton import Rule
 from dalembert.engine.reduced import Integrators
 from dalembert.engine.runners import Engine
 from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError, suggesting
+from dalembert.keeper import Keeping
 from dalembert.methods.base import Method
 from dalembert.methods.reduced import Reduced
 from dalembert.solution import Solution
+from dalembert.store import Store
 from dalembert.systems.base import System
 from dalembert.systems.constrained import Constrained
 
@@ -37,6 +39,7 @@ def simulate(
     tolerance: float | None = None, max_iterations: int = 25, newton: Newton | None = None,
     adaptive: bool | str | control.Control | None = False, events: object = (), save_every: int = 1,
     progress: bool | None = None, compile: bool | str = "auto", checkpoint: str | Path | None = None,
+    store: str | Path | None = None,
 ) -> Solution:  # fmt: skip
     """Integrate a system from `t0` to `t_end`, with equal steps where nothing else is said.
 
@@ -73,20 +76,26 @@ def simulate(
         same results to the last bit.
     checkpoint
         A file that the run is written to every half minute; the same call goes on from it, also to a later `t_end`.
+    store
+        A folder `run.zarr` that rows are written to as they come, for runs that do not fit into memory; the same call goes on
+        from it, also to a later `t_end`. `da.open` reads it, also while the run goes on.
 
     Returns
     -------
     Solution
+        Of a run with a store, all rows up to 64 MiB of them, and every so manieth of a longer one (`sol.stats["save_every"]`).
         Every error of the run has the part already computed in its `solution`.
     """
     begun = time.perf_counter()
     check_call(system, compile, progress)
-    grid, rule = make_grid(t0, t_end, step, save_every), _rule(tolerance, max_iterations, newton)
+    grid, rule = make_grid(t0, t_end, step, save_every, store is not None), _rule(tolerance, max_iterations, newton)
+    if checkpoint is not None and store is not None:
+        raise MethodError("a run is written to a checkpoint or to a store, not to both; a store is enough to go on from")
     controller, wanted = control.find(adaptive), watching.make(events)
     given = {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z}
     with recognised():
         case = Case.of(system, method, given, t0=t0, u=u, parameters=parameters, lam=lam)
-        return _Call(case, grid, rule, controller, wanted, u, checkpoint).solution(compile, progress, begun)
+        return _Call(case, grid, rule, controller, wanted, u, checkpoint, store).solution(compile, progress, begun)
 
 
 class _Call:
@@ -94,18 +103,20 @@ class _Call:
 
     def __init__(
         self, case: Case, grid: driver.Grid, rule: Rule, controller: control.Control | None, events: list[watching.Event],
-        u: object, checkpoint: str | Path | None,
+        u: object, checkpoint: str | Path | None, store: str | Path | None,
     ) -> None:  # fmt: skip
+        kept = "a checkpoint" if checkpoint is not None else "a store" if store is not None else ""
         self.case, self.grid, self.rule = case, grid, rule
         self.drive = controller.bind(case.system, case.method, case.par) if controller else None
-        self.ways = _ways(case, grid, controller, checkpoint)
+        self.ways = _ways(case, grid, controller, kept)
         if isinstance(rule, Newton):
-            self.ways = _literal(self.ways, case, rule, checkpoint)
+            self.ways = _literal(self.ways, case, rule, kept)
         self.layout, self.start = self.ways.program, case.state(self.ways.program)
         self.watch = watching.Watch(case.system, self.layout.fields, events, case.par) if events else None
-        self.keeper: Checkpoint | None = None
-        if checkpoint is not None:
-            self.keeper = Checkpoint(checkpoint, case, grid, self.start, self.layout, rule, u, controller, self.watch)
+        self.keeper: Keeping | None = None
+        kind, path = (Checkpoint, checkpoint) if checkpoint is not None else (Store, store)
+        if path is not None:
+            self.keeper = kind(path, case, grid, self.start, self.layout, rule, u, controller, self.watch)
 
     def solution(self, compile: bool | str, progress: bool | None, begun: float) -> Solution:
         """Run to the end, or read a run that is at its end."""
@@ -137,8 +148,7 @@ class _Call:
     def _result(self, run: driver.Run) -> tuple[Solution, BaseException | None]:
         """The solution, in the file too, and what went wrong."""
         sound = not verdict.check(self.case, run, self.start, self.layout)
-        solution = Solution.of_run(self.case, run, self.start, self.layout)
-        solution.events = self.watch.results() if self.watch is not None else {}
+        solution = self.keeper.solution(run) if self.keeper is not None else self._solution(run)
         error = run.error or self._inputs_fault(solution)
         if self.keeper is not None and sound:  # where rows were taken away, the file is as before
             try:
@@ -146,6 +156,11 @@ class _Call:
             except DalembertError as late:
                 error = error or late
         return solution, error
+
+    def _solution(self, run: driver.Run) -> Solution:
+        solution = Solution.of_run(self.case, run, self.start, self.layout)
+        solution.events = self.watch.results() if self.watch is not None else {}
+        return solution
 
     def _explain(self, there: Memory, t: float, h: float) -> DalembertError | None:
         return self.case.explain(self.layout, there.state, t, h)
@@ -168,13 +183,15 @@ def _rule(tolerance: float | None, max_iterations: int, newton: Newton | None) -
     return newton
 
 
-def _literal(ways: driver.Ways, case: Case, rule: Newton, checkpoint: str | Path | None) -> driver.Ways:
-    if not isinstance(ways, Engine) or checkpoint is not None:
-        raise MethodError("newton=da.Newton(...) goes with methods that have implicit steps, and without a checkpoint")
+def _literal(ways: driver.Ways, case: Case, rule: Newton, kept: str) -> driver.Ways:
+    if not isinstance(ways, Engine) or kept:
+        raise MethodError(
+            f"newton=da.Newton(...) goes with methods that have implicit steps, and without {kept or 'a checkpoint'}"
+        )
     return Literal(ways, case.system, rule)
 
 
-def _ways(case: Case, grid: driver.Grid, controller: control.Control | None, checkpoint: str | Path | None) -> driver.Ways:
+def _ways(case: Case, grid: driver.Grid, controller: control.Control | None, kept: str) -> driver.Ways:
     """The engine of a method with steps of its own, or the integrator of the index-reduced equations."""
     system, method = case.system, case.method
     if not isinstance(method, Reduced) or not isinstance(system, Constrained):
@@ -183,9 +200,9 @@ def _ways(case: Case, grid: driver.Grid, controller: control.Control | None, che
         raise MethodError(f"{method} controls its steps itself; adaptive does not go with it")
     y = np.concatenate([case.values[name] for name in system.state])
     out = Integrators(system, method.reduction(grid.h), case.par, case.inputs, (grid.t0, grid.t_end), grid.h, y)
-    if checkpoint is not None and not out.resumable:
+    if kept and not out.resumable:
         raise MethodError(
-            f"{method} cannot go on from a checkpoint: the history of SciPy's integrator is not written; "
+            f"{method} cannot go on from {kept}: the history of SciPy's integrator is not written; "
             "use projection or coordinate-partition, or a method of the engine such as rattle"
         )
     return out

@@ -197,8 +197,8 @@ def given_multipliers(system: System, lam: ArrayLike) -> Array:
     return given
 
 
-def make_grid(t0: float, t_end: float, step: float, save_every: int) -> Grid:
-    """The grid of times, checked."""
+def make_grid(t0: float, t_end: float, step: float, save_every: int, stored: bool = False) -> Grid:
+    """The grid of times, checked; rows that are `stored` as they come need no memory."""
     t0, t_end, step = number("t0", t0), number("t_end", t_end), number("step", step)
     if step <= 0:
         raise MethodError(f"step must be positive, not {step:g}; to run backwards in time, reverse the velocities")
@@ -211,9 +211,10 @@ def make_grid(t0: float, t_end: float, step: float, save_every: int) -> Grid:
         )
     save_every = whole("save_every", save_every, most=2**62)
     count = (t_end - t0) / step
-    if count / save_every > min(1e9, physical_memory() / 48):
+    if not stored and count / save_every > min(1e9, physical_memory() / 48):
         raise MethodError(
-            f"{count:.3g} steps with save_every={save_every} do not fit into memory; save less often or take larger steps"
+            f"{count:.3g} steps with save_every={save_every} do not fit into memory; save less often, take larger steps, or "
+            "write the rows to a store (store='run.zarr')"
         )
     return Grid(t0, t_end, step, save_every)
 

@@ -6,5 +6,18 @@ from dalembert.solution.files import load, read, write
 from dalembert.solution.mechanical import MechanicalSolution
 from dalembert.solution.paths import target
 from dalembert.solution.ports import PortSolution
+from dalembert.solution.stored import Stored, open
 
-__all__ = ["DaeSolution", "MechanicalSolution", "PortSolution", "Sample", "Solution", "load", "read", "target", "write"]
+__all__ = [
+    "DaeSolution",
+    "MechanicalSolution",
+    "PortSolution",
+    "Sample",
+    "Solution",
+    "Stored",
+    "load",
+    "open",
+    "read",
+    "target",
+    "write",
+]

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.engine.events import Hits
+from dalembert.engine.run import Stat
 from dalembert.errors import FileError
 from dalembert.locks import Lock
 from dalembert.methods.base import Method
@@ -173,13 +174,13 @@ def _solution(content: _Content, system: System | None) -> tuple[Solution, dict[
         lam=content.array("lam", (intervals, multipliers)) if multipliers else np.zeros((intervals, 0)),
         t_lam=content.array("time_lam", (intervals,)), work=np.stack(work, axis=1),
         u=content.array("u", (rows, system.nu)) if system.nu else np.zeros((rows, 0)),
-        step=plain.get(meta, "step", float), stats=_stats(plain.get(meta, "stats", dict)),
+        step=plain.get(meta, "step", float), stats=stats(plain.get(meta, "stats", dict)),
     )  # fmt: skip
     solution.events = {str(name): _hits(found, system) for name, found in plain.get(meta, "events", dict).items()}
     return solution, plain.maybe(meta, "extra", dict) or {}
 
 
-def _stats(found: dict[str, object]) -> dict[str, object]:
+def stats(found: dict[str, object]) -> dict[str, Stat]:
     """Counts of work: plain values, among them those that every summary has (a run that was killed has none)."""
     found = {"steps": 0, "iterations": 0, "iterations_per_step": 0.0, "seconds": 0.0, "engine": "not finished", **found}
     for key in ("steps", "iterations"):
@@ -189,9 +190,10 @@ def _stats(found: dict[str, object]) -> dict[str, object]:
     plain.get(found, "engine", str)
     if "save_every" in found:
         plain.size(found["save_every"], "save_every", 1, 2**63)
-    if not all(isinstance(value, (bool, int, float, str)) for value in found.values()):
+    out = {name: value for name, value in found.items() if isinstance(value, (bool, int, float, str))}
+    if len(out) < len(found):
         raise FileError("'stats' has an entry that is no plain value")
-    return found
+    return out
 
 
 def _hits(found: object, system: System) -> Hits:

@@ -14,24 +14,27 @@ from dalembert.errors import FileError
 
 FORMS = {  # of files that are written: what each is called, and how its name ends
     "output": ("a solution", (".nc", ".nc4", ".netcdf", ".h5")),
+    "store": ("a store", (".zarr",)),
     "report": ("a report", (".html", ".htm")),
     "animation": ("an animation", (".gif", ".mp4")),
 }
 
 
-def target(path: object, what: str = "a file", suffixes: Sequence[str] = ()) -> Path:
-    """A path that a file can be written to, checked before any work is done."""
+def target(path: object, what: str = "a file", suffixes: Sequence[str] = (), folder: bool = False) -> Path:
+    """A path that a file can be written to, or a folder of files, checked before any work is done."""
     if not isinstance(path, (str, Path)) or not str(path):
         raise FileError(f"a file name is expected, not {path!r}")
     out = Path(path)
     try:
         if "\0" in str(out):
             raise ValueError("it contains a zero byte")
-        if out.is_dir():
+        if out.is_dir() and not folder:
             raise FileError(f"{str(out)!r} is a directory; give a file name in it")
         if not out.parent.is_dir():
             raise FileError(f"the directory {str(out.parent)!r} does not exist; make it first")
-        if out.exists() and not out.is_file():
+        if folder and out.is_file():
+            raise FileError(f"{str(out)!r} is a file, where a directory is to be; give another name")
+        if out.exists() and not (out.is_file() or out.is_dir()):
             raise FileError(f"{str(out)!r} is no ordinary file and would be lost; give another name")
         if not os.access(out.parent, os.W_OK):
             raise FileError(f"nothing can be written to the directory {str(out.parent)!r}")
@@ -76,13 +79,16 @@ def _alive(pid: int) -> bool:
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[Path]:
+def writing(path: Path, within: Path | None = None) -> Iterator[Path]:
     """A new file beside `path`, which takes its place when all went well and leaves nothing behind when not.
+
+    A file `within` a folder of files is made beside the folder, which holds whole files only.
 
     Its name cannot be guessed and it is made only where there is nothing yet, so that nobody can lay a link there. Where
     `path` itself is a symbolic link, the link is replaced: what it points to is never written to.
     """
-    temporary = path.with_name(f"{_begin(path)}{os.getpid()}-{secrets.token_hex(8)}.part{path.suffix}")
+    beside = within or path
+    temporary = beside.with_name(f"{_begin(beside)}{os.getpid()}-{secrets.token_hex(8)}.part{beside.suffix}")
     try:
         os.close(os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         try:
