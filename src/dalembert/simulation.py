@@ -83,7 +83,7 @@ def simulate(
     Returns
     -------
     Solution
-        Of a run with a store, all rows up to 64 MiB of them, and every so manieth of a longer one (`sol.stats["save_every"]`).
+        Of a run with a store, all rows up to 128 MiB of them, and every so manieth of a longer one (`sol.stats["save_every"]`).
         Every error of the run has the part already computed in its `solution`.
     """
     begun = time.perf_counter()

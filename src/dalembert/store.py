@@ -12,9 +12,9 @@ from dalembert.engine.machine import Records
 from dalembert.errors import FileError
 from dalembert.keeper import Keeping
 from dalembert.solution import Solution
-from dalembert.solution.columns import Array
+from dalembert.solution.columns import Array, available
 from dalembert.solution.paths import FORMS, target
-from dalembert.solution.record import ROOT, Record, available, crossings, model
+from dalembert.solution.record import ROOT, Record, crossings, model
 from dalembert.solution.shelf import Block, Gathered, Shelf
 from dalembert.solution.stored import Stored, crossings_of
 from dalembert.systems import plain

@@ -10,7 +10,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -29,30 +31,35 @@ CODECS = [
 ]
 
 
-def packed(data: bytes) -> bytes:
-    """Compressed, with a check sum behind."""
+@cache
+def available() -> tuple[Callable[..., bytes], Callable[..., object], Callable[[bytes], int]]:
+    """Compression, its inverse and the check sum; where they are not there, an error that says what to install."""
     try:
         import google_crc32c
         from numcodecs import zstd
     except ImportError as error:
         raise MissingPackage.of("zarr", "store", "a store") from error
-    out = bytes(zstd.compress(data, LEVEL))
-    return out + int(google_crc32c.value(out)).to_bytes(4, "little")
+    return zstd.compress, zstd.decompress, google_crc32c.value
+
+
+def _sum(data: bytes) -> bytes:
+    return available()[2](data).to_bytes(4, "little")
+
+
+def packed(data: bytes) -> bytes:
+    """Compressed, with a check sum behind."""
+    out = available()[0](data, LEVEL)
+    return out + _sum(out)
 
 
 def unpacked(data: bytes, size: int) -> bytes:
     """The inverse, of which the size is known; what is damaged is refused."""
-    try:
-        import google_crc32c
-        from numcodecs import zstd
-    except ImportError as error:
-        raise MissingPackage.of("zarr", "store", "a store") from error
     body, check = data[:-4], data[-4:]
-    if len(check) < 4 or int(google_crc32c.value(body)).to_bytes(4, "little") != check:
+    if _sum(body) != check:
         raise FileError("its check sum is not that of its content")
     out = bytearray(size)
     try:
-        zstd.decompress(body, out)  # into that room and no more
+        available()[1](body, out)  # into that room and no more
     except (RuntimeError, ValueError) as error:
         raise FileError(str(error)) from error
     return bytes(out)

@@ -15,7 +15,7 @@ import warnings
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from dalembert.errors import DalembertWarning, FileError, MissingPackage
+from dalembert.errors import DalembertWarning, FileError
 from dalembert.solution.columns import Column, put
 from dalembert.solution.shelf import Shelf, rows_of_chunk
 from dalembert.systems import plain
@@ -126,11 +126,3 @@ def crossings(path: Path, number: int, system: System) -> Column:
     """The array of the crossings of an event: time and state of each."""
     width = 1 + sum(system.size_of(name) for name in system.state)
     return Column(path, f"event{number}", (f"crossing{number}", "t_state"), width, max(1, rows_of_chunk(width) >> 6))
-
-
-def available() -> None:
-    """An error that says what to install, where a store cannot be written or read."""
-    try:
-        import zarr  # noqa: F401
-    except ImportError as error:
-        raise MissingPackage.of("zarr", "store", "a store") from error

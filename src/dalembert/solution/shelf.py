@@ -17,7 +17,7 @@ from dalembert.systems.base import System
 
 CHUNK = 1 << 23  # bytes of the rows that are written together
 SHORTEST, LONGEST = 64, 1 << 17  # rows of a chunk
-HELD = 1 << 26  # bytes of the rows of a solution that is made of a store
+HELD = 1 << 27  # bytes of the rows of a solution that is made of a store
 
 
 @dataclass(frozen=True)

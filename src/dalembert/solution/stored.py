@@ -14,9 +14,9 @@ from dalembert.engine.events import Hits
 from dalembert.errors import FileError, MethodError
 from dalembert.methods.base import Method
 from dalembert.solution.base import Solution
-from dalembert.solution.columns import Array
+from dalembert.solution.columns import Array, available
 from dalembert.solution.files import stats
-from dalembert.solution.record import Record, available
+from dalembert.solution.record import Record
 from dalembert.solution.shelf import HELD, Gathered
 from dalembert.systems import plain
 from dalembert.systems.base import System
@@ -63,6 +63,7 @@ class Stored:
     """
 
     def __init__(self, path: Path, system: System | None = None) -> None:
+        available()
         record = Record.read(path)
         self.path, self.system = path, system or record.system()
         self.record = record.sound(self.system)
@@ -99,7 +100,7 @@ class Stored:
         return gathered.solution(self.system, self.method, self._par, self.step, self.stats)
 
     def solution(self) -> Solution:
-        """All rows where they fit well into memory (64 MiB), or every so manieth."""
+        """All rows where they fit well into memory (128 MiB), or every so manieth."""
         return self[:: self.shelf.stride(self.rows)]
 
     def _lazy(self, name: str) -> Lazy:
@@ -215,7 +216,6 @@ class Stored:
         """The rows as an `xarray.Dataset`, which reads them when asked."""
         import xarray as xr
 
-        available()
         others = ["model", *(column.name for column in self.record.crossings(self.system))]
         data = xr.open_zarr(self.path, chunks=None, consolidated=False, drop_variables=others, zarr_format=3)  # type: ignore[no-untyped-call]
         data = data.isel(time=slice(0, len(self)), interval=slice(0, self.rows))
