@@ -87,7 +87,7 @@ def test_events(pendulum, method, save_every):
     "method", [Projection(energy=True), CoordinatePartition(), Baumgarte(integrator="rk4", omega=2.0)], ids=str
 )
 def test_an_interrupted_run_goes_on(pendulum, method, tmp_path, monkeypatch):
-    monkeypatch.setattr("dalembert.checkpoint.EVERY", 0.0)
+    monkeypatch.setattr("dalembert.keeper.EVERY", 0.0)
     system, start = pendulum
     options = {"t_end": 3.0, "step": 0.05, "save_every": 4}
     whole = da.simulate(system, method, **start, **options)

@@ -1,6 +1,7 @@
 """Kill runs, interrupt them, and go on: what comes out must be the run that was never disturbed, bit by bit.
 
     python tests/kill/campaign.py --kills 50 --interrupts 20 --seed 0
+    python tests/kill/campaign.py --kills 100 --into store
 
 One process without threads forks a child for each part of a run. A child is ended by SIGKILL or SIGINT at a random moment, the
 next one goes on from its file. Only the moments are random: what is compared does not depend on the clock.
@@ -10,6 +11,7 @@ import argparse
 import faulthandler
 import json
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -21,6 +23,7 @@ import numpy as np
 
 import dalembert as da
 from dalembert import keeper
+from dalembert.solution import shelf
 
 ENDED, REFUSED, STOPPED, BEFORE, WRONG = 0, 10, 11, 12, 13  # how a child ends, where it is not killed
 PATIENCE = 60  # seconds after which a child is given up
@@ -113,25 +116,32 @@ def disturb(run, path, reference, how, delay):
     return "killed" if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
 
 
-def prepared():
-    """Runs by kind: a function of the file, what it must give, and about how long it takes."""
+def remove(path):
+    """Take away a file or a store."""
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+
+
+def prepared(into):
+    """Runs by kind: a function of the file or store, what it must give, and about how long it takes."""
     out = {}
     for name, (system, method, options) in kinds().items():
 
         def run(path, system=system, method=method, options=options):
-            return da.simulate(system, method, progress=False, checkpoint=path, **options)
+            return da.simulate(system, method, progress=False, **{into: path}, **options)
 
         reference = da.simulate(system, method, progress=False, **options)
         out[name] = run, facts(reference), max(0.1, reference.stats["seconds"])
     return out
 
 
-def campaign(count, how, rng, directory, todo):
+def campaign(count, how, rng, directory, todo, suffix=".nc"):
     """Disturb runs of all kinds, each several times in a row, and finish each; what went wrong, and how many were disturbed."""
     wrong, disturbed = [], 0
     for number, (name, (run, reference, length)) in enumerate(todo.items()):
         share = (count * (number + 1)) // len(todo) - (count * number) // len(todo)
-        path, met = directory / f"{name}-{how}.nc", 0
+        path, met = directory / f"{name}-{how}{suffix}", 0
         for _ in range(TRIES * share):
             if met == share:
                 break
@@ -140,10 +150,10 @@ def campaign(count, how, rng, directory, todo):
             if code not in ("killed", ENDED, STOPPED, BEFORE):
                 wrong.append(f"{name}: a child ended with {code}")
             if code not in ("killed", STOPPED, BEFORE):
-                path.unlink(missing_ok=True)
+                remove(path)
         if not same(facts(run(path)), reference):
             wrong.append(f"{name}: what came out is not the same")
-        path.unlink()
+        remove(path)
         disturbed += met
     if left := sorted(str(p) for p in directory.iterdir() if ".part" not in p.name and ".lock" not in p.name):
         wrong.append(f"left behind: {left}")
@@ -155,12 +165,14 @@ def main():
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--interrupts", type=int, default=20)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--into", choices=("checkpoint", "store"), default="checkpoint")
     wish = parser.parse_args()
-    keeper.EVERY = 0.025
-    rng, result, todo = np.random.default_rng(wish.seed), {"wrong": []}, prepared()
+    keeper.EVERY, shelf.CHUNK = 0.025, 1 << 14
+    rng, result, todo = np.random.default_rng(wish.seed), {"wrong": []}, prepared(wish.into)
+    suffix = {"checkpoint": ".nc", "store": ".zarr"}[wish.into]
     with tempfile.TemporaryDirectory() as directory:
         for name, count, how in (("kills", wish.kills, signal.SIGKILL), ("interrupts", wish.interrupts, signal.SIGINT)):
-            wrong, result[name] = campaign(count, how, rng, Path(directory), todo)
+            wrong, result[name] = campaign(count, how, rng, Path(directory), todo, suffix)
             result["wrong"] += wrong
     result["seconds of processors"] = round(sum(os.times()[:4]), 1)
     print(json.dumps(result))

@@ -13,8 +13,11 @@ import pytest
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
-def test_fifty_kills_and_twenty_interrupts():
-    kills, interrupts = (int(os.environ.get(f"DALEMBERT_{name}", n)) for name, n in (("KILLS", 50), ("INTERRUPTS", 20)))
+@pytest.mark.parametrize(("into", "gate"), [("checkpoint", (50, 20)), ("store", (12, 6))])
+def test_kills_and_interrupts(into, gate):
+    kills, interrupts = (
+        int(os.environ.get(f"DALEMBERT_{name}", n)) for name, n in zip(("KILLS", "INTERRUPTS"), gate, strict=True)
+    )
     command = [
         sys.executable,
         str(Path(__file__).with_name("campaign.py")),
@@ -22,6 +25,8 @@ def test_fifty_kills_and_twenty_interrupts():
         str(kills),
         "--interrupts",
         str(interrupts),
+        "--into",
+        into,
     ]
     # one thread: a fork beside another one may wait for ever
     env = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}

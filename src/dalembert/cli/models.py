@@ -41,6 +41,7 @@ class Job:
     files: dict[str, Path]
     checkpoint: Path | None = None
     consistent: bool = False
+    store: Path | None = None
 
 
 def system(name: str) -> System:

@@ -36,6 +36,7 @@ def simulate(
     adaptive: Annotated[str, typer.Option(help="fixed, error, backoff or reversible.")] = "fixed",
     consistent: Annotated[bool, typer.Option("--consistent", help="Start from the nearest consistent values.")] = False,
     checkpoint: Annotated[Path | None, typer.Option(help="A file to continue from after a crash.")] = None,
+    store: Annotated[Path | None, typer.Option(help="A folder run.zarr for the rows of a long run.")] = None,
     output: Annotated[Path | None, typer.Option(help="NetCDF file for the solution.")] = None,
     report: Annotated[Path | None, typer.Option(help="HTML report with figures and animation.")] = None,
     figure: Annotated[Path | None, typer.Option(help="PNG, PDF or SVG with the overview.")] = None,
@@ -57,7 +58,7 @@ def simulate(
     files = {kind: checked(kind, path) for kind, path in given if path is not None}
     if show and report is None:
         raise UserError("--open opens the report: add --report run.html")
-    _run(Job(model, method, t_end, step, options, files, checkpoint, consistent), quiet, as_json)
+    _run(Job(model, method, t_end, step, options, files, checkpoint, consistent, store), quiet, as_json)
     if show and report is not None:
         _open(report, quiet or as_json)
 
@@ -116,7 +117,9 @@ def _simulated(job: Job, silent: bool, failures: list[BaseException]) -> Solutio
     """The solution; if the run stops early, the part computed so far, and the error in `failures`."""
     job.options["progress"] = False if silent else None
     try:
-        return da.simulate(job.system, job.method, t_end=job.t_end, step=job.step, checkpoint=job.checkpoint, **job.options)
+        return da.simulate(
+            job.system, job.method, t_end=job.t_end, step=job.step, checkpoint=job.checkpoint, store=job.store, **job.options
+        )
     except (DalembertError, da.Interrupted) as error:
         if error.solution is None or len(error.solution.t) < 2:
             raise

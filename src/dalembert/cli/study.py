@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 NUMBER, NUMBERS = "a number", "a number or a list of numbers"
 SCHEMA: dict[str, str] = {
     "system": "text", "method": "text", "t_end": NUMBER, "step": NUMBER, "t0": NUMBER, "save_every": "a whole number",
-    "adaptive": "text", "tolerance": NUMBER, "u": NUMBERS, "checkpoint": "text", "output": "text", "report": "text",
-    "figure": "text", "animation": "text", "consistent": "true or false", "parameters": "a table", "initial": "a table",
+    "adaptive": "text", "tolerance": NUMBER, "u": NUMBERS, "checkpoint": "text", "store": "text", "output": "text",
+    "report": "text", "figure": "text", "animation": "text", "consistent": "true or false", "parameters": "a table",
+    "initial": "a table",
 }  # fmt: skip
 T = TypeVar("T")
 
@@ -143,13 +144,14 @@ class Study:
             if key not in VALUES:
                 raise self.fail(f"initial values are called {', '.join(VALUES)}, not {key!r}", key, "initial")
             options[key] = value
-        keep = (
-            self.guarded("checkpoint", lambda: da.solution.paths.target(folder / data["checkpoint"]))
-            if "checkpoint" in data
-            else None
-        )
+        target, kept = da.solution.paths.target, {}
+        if "checkpoint" in data:
+            kept["checkpoint"] = self.guarded("checkpoint", lambda: target(folder / data["checkpoint"]))
+        if "store" in data:
+            kept["store"] = self.guarded("store", lambda: target(folder / data["store"], folder=True))
         files = {k: self.guarded(k, functools.partial(checked, k, folder / data[k])) for k in FILES if k in data}
         options = {**options, "parameters": given}
         return Job(
-            model, method, data["t_end"], data["step"], cast("Options", options), files, keep, data.get("consistent", False)
-        )
+            model, method, data["t_end"], data["step"], cast("Options", options), files,
+            consistent=data.get("consistent", False), **kept,
+        )  # fmt: skip

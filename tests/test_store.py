@@ -1,0 +1,528 @@
+"""Runs that go to a store as they come: bounded in memory, safe at every moment, and read a part at a time."""
+
+import itertools
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import zarr
+
+import dalembert as da
+from dalembert import keeper
+from dalembert.engine.steps import March
+from dalembert.keeper import Keeping
+from dalembert.solution import columns, shelf
+from dalembert.store import Store
+
+DOUBLE, DAMPED = da.catalog.double_pendulum(), da.catalog.four_particles_damped()
+EVENTS = [da.Event(lambda q: q[1] + 0.5, name="level"), da.Event(lambda v: v[0], 1, name="turns")]
+
+
+def kepler():
+    start = {"q": [0.4, 0.0], "v": [0.0, 2.0]}
+    return da.Mechanical(2, mass=1.0, potential=lambda q: -1 / np.sqrt(q @ q), initial=start)
+
+
+RUNS = {
+    "equal": (DOUBLE, "rattle", {"t_end": 3.003, "step": 0.01, "compile": False}),
+    "compiled": (DOUBLE, "rattle", {"t_end": 30.0, "step": 0.01, "compile": True}),
+    "every seventh": (DAMPED, "energy-momentum", {"t_end": 7.2, "step": 0.01, "save_every": 7, "compile": False}),
+    "adaptive": (kepler(), "gauss-2", {"t_end": 4.0, "step": 0.01, "adaptive": True, "compile": False}),
+    "adaptive in C": (kepler(), "gauss-2", {"t_end": 60.0, "step": 0.01, "adaptive": True, "save_every": 3, "compile": True}),
+    "events": (DOUBLE, "rattle", {"t_end": 4.0, "step": 0.01, "save_every": 3, "events": EVENTS, "compile": False}),
+    "inputs": (da.catalog.dc_motor(), "discrete-gradient", {"u": lambda t: [np.sin(t), 0.1], "t_end": 2.0, "step": 0.01}),
+}
+SHORT = [name for name in RUNS if name not in ("compiled", "adaptive in C")]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Chunks of 64 rows, and of one crossing; the disk may take its time."""
+    monkeypatch.setattr(shelf, "CHUNK", 1)
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Written after every fourth stretch of steps, which are short under a controller."""
+    count = itertools.count()
+    monkeypatch.setattr(Keeping, "due", lambda self, run: not self.adaptive or next(count) % 4 == 0)
+
+
+def facts(sol):
+    """What must be the same to the last bit."""
+    found = {"t": sol.t, "t_lam": sol.t_lam, "lam": sol.lam, "u": sol.u, "work": sol._work, **sol.parts}
+    found |= {f"{name} {k}": a for name, hits in sol.events.items() for k, a in {"t": hits.t, **hits.values}.items()}
+    return found | {name: np.array(sol.stats[name]) for name in ("steps", "iterations", "pivoted_steps", "save_every")}
+
+
+def same(one, other):
+    one, other = facts(one), facts(other)
+    assert one.keys() == other.keys()
+    for name in one:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+def begins(part, whole, loose=1):
+    """Rows that count are those of the whole run; the last may be a step between two rows."""
+    rows = len(part.t) - loose
+    for name in part.parts:
+        np.testing.assert_array_equal(part.parts[name][:rows], whole.parts[name][:rows], err_msg=name)
+
+
+@pytest.mark.parametrize("seconds", [0.0, 30.0])
+@pytest.mark.parametrize("name", RUNS)
+def test_a_stored_run_is_the_run(tmp_path, monkeypatch, name, seconds):
+    """In memory, read back, and opened: to the last bit, however often it is written."""
+    monkeypatch.setattr(keeper, "EVERY", seconds)
+    (system, method, options), path = RUNS[name], tmp_path / "run.zarr"
+    whole = da.simulate(system, method, **options)
+    same(da.simulate(system, method, store=path, **options), whole)
+    same(da.simulate(system, method, store=path, **options), whole)
+    run = da.open(path)
+    same(run.solution(), whole)
+    assert run.finished
+    assert len(run) == len(whole.t)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.zarr"]
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing of the library catches it."""
+
+
+@pytest.mark.parametrize("name", ["every seventh", "adaptive", "events"])
+def test_killed_between_any_two_files_it_goes_on_bit_by_bit(tmp_path, monkeypatch, often, name):
+    """Death before and after the n-th file takes its place; each time the store is readable, and the run goes on from it."""
+    (system, method, options), original, calls = RUNS[name], os.fsync, [0, 10**9]
+    whole = da.simulate(system, method, **options)
+
+    def dies(handle):
+        original(handle)
+        calls[0] += 1
+        if calls[0] == calls[1]:
+            raise Killed
+
+    monkeypatch.setattr(os, "fsync", dies)
+    da.simulate(system, method, store=tmp_path / "whole.zarr", **options)
+    total, path = calls[0], tmp_path / "run.zarr"
+    moments = {*range(1, 9), *range(9, total, 1 + total // 20), total - 1, total}
+    for moment in sorted(moments):
+        calls[:] = 0, moment
+        with pytest.raises(Killed):
+            da.simulate(system, method, store=path, **options)
+        if (path / "zarr.json").exists():
+            begins(da.open(path).solution(), whole)
+        calls[:] = 0, 10**9
+        same(da.simulate(system, method, store=path, **options), whole)
+        shutil.rmtree(path)
+
+
+@pytest.mark.parametrize("name", SHORT)
+def test_an_interrupted_run_goes_on_as_if_nothing_had_happened(tmp_path, monkeypatch, often, name):
+    (system, method, options), path = RUNS[name], tmp_path / "run.zarr"
+    whole, original, calls = da.simulate(system, method, **options), March.take, []
+
+    def dies(self, *arguments, **more):
+        calls.append(1)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return original(self, *arguments, **more)
+
+    monkeypatch.setattr(March, "take", dies)
+    with pytest.raises(da.Interrupted) as caught:
+        da.simulate(system, method, store=path, **options)
+    monkeypatch.setattr(March, "take", original)
+    begins(caught.value.solution, whole)
+    same(da.open(path).solution(), caught.value.solution)
+    assert not da.open(path).finished
+    same(da.simulate(system, method, store=path, **options), whole)
+
+
+def test_a_killed_process_leaves_a_store_to_go_on_from(tmp_path):
+    path = tmp_path / "run.zarr"
+    code = (
+        "import dalembert as da\nfrom dalembert import keeper\nfrom dalembert.solution import shelf\nshelf.CHUNK = 1\n"
+        "keeper.EVERY = 0.0\nprint('begins', flush=True)\n"
+        f"da.simulate(da.catalog.double_pendulum(), 'rattle', t_end=1e6, step=0.01, compile=False, store={str(path)!r})"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    process.stdout.readline()
+    while process.poll() is None and not ((path / "zarr.json").exists() and len(da.open(path)) > 200):
+        pass
+    with pytest.raises(da.MethodError, match="another run is writing"):
+        da.simulate(DOUBLE, "rattle", t_end=1e6, step=0.01, compile=False, store=path)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    rows = len(da.open(path))
+    t_end = 0.64 * (rows // 64 + 2)
+    whole = da.simulate(DOUBLE, "rattle", t_end=t_end, step=0.01, compile=False)
+    same(da.simulate(DOUBLE, "rattle", t_end=t_end, step=0.01, compile=False, store=path), whole)
+    assert [p.name for p in tmp_path.iterdir()] == ["run.zarr"]
+
+
+def test_memory_is_a_window(tmp_path, monkeypatch):
+    """However long a run is, and whatever asks for each of its steps."""
+    original, seen = Store.write, []
+
+    def write(self, run):
+        seen.append(len(run.records.state))
+        original(self, run)
+
+    monkeypatch.setattr(Store, "write", write)
+    for name, options in {"a": {"compile": True}, "b": {"save_every": 5, "compile": True}, "c": {"events": EVENTS}}.items():
+        da.simulate(DOUBLE, "rattle", t_end=100.0, step=0.01, store=tmp_path / f"{name}.zarr", **options)
+        assert len(seen) > 3
+        assert max(seen) <= (128 if name != "c" else 64 + 4096)
+        seen.clear()
+
+
+def test_no_number_of_steps_is_too_large(tmp_path, monkeypatch):
+    def work(*arguments, **more):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(March, "take", work)
+    with pytest.raises(da.MethodError, match=r"do not fit into memory.*store='run.zarr'"):
+        da.simulate(DOUBLE, "rattle", t_end=1e12, step=0.01)
+    with pytest.raises(da.Interrupted):
+        da.simulate(DOUBLE, "rattle", t_end=1e12, step=0.01, store=tmp_path / "run.zarr")
+
+
+@pytest.mark.parametrize("every", [1, 3])
+def test_a_solution_of_many_rows_has_every_so_manieth(tmp_path, monkeypatch, every):
+    """It is the run with a larger save_every, work included."""
+    options = {"t_end": 5.0, "step": 0.01, "compile": False}
+    monkeypatch.setattr(shelf, "HELD", 8 * 30 * 100)
+    sol = da.simulate(DAMPED, "energy-momentum", save_every=every, store=tmp_path / "run.zarr", **options)
+    k = sol.stats["save_every"] // every
+    assert k > 1
+    fewer = da.simulate(DAMPED, "energy-momentum", save_every=k * every, **options)
+    np.testing.assert_array_equal(sol.x, fewer.x)
+    np.testing.assert_array_equal(sol.t_lam, fewer.t_lam)
+    np.testing.assert_allclose(sol.dissipated, fewer.dissipated, rtol=1e-14)
+    assert np.abs(sol.power_balance).max() < 1e-12
+    assert "times kept" in str(sol)
+
+
+# ---- going on -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ends", [(1.28, 3.2), (1.28, 2.56, 3.2)])
+@pytest.mark.parametrize("every", [1, 7])
+def test_a_later_end_continues_it(tmp_path, ends, every):
+    options = {"step": 0.01, "save_every": every, "compile": False}
+    for t_end in ends:
+        sol = da.simulate(DAMPED, "energy-momentum", t_end=t_end, store=tmp_path / "run.zarr", **options)
+        assert da.open(tmp_path / "run.zarr").t[-1] == t_end
+    same(sol, da.simulate(DAMPED, "energy-momentum", t_end=ends[-1], **options))
+
+
+def test_other_ends_are_refused(tmp_path):
+    path = tmp_path / "run.zarr"
+    da.simulate(DOUBLE, "rattle", t_end=1.005, step=0.01, store=path)
+    for t_end in (0.5, 2.0):
+        with pytest.raises(da.MethodError, match=r"ended at t = 1.005 and cannot be continued.*da.open"):
+            da.simulate(DOUBLE, "rattle", t_end=t_end, step=0.01, store=path)
+    assert da.open(path).finished
+
+
+def test_a_run_that_an_event_ended_is_read(tmp_path):
+    path, stop = tmp_path / "run.zarr", da.Event(lambda t: t - 0.755, terminal=True, name="stop")
+    options = {"t_end": 2.0, "step": 0.01, "compile": False, "events": [stop]}
+    whole = da.simulate(DOUBLE, "rattle", **options)
+    for _ in range(2):
+        same(da.simulate(DOUBLE, "rattle", store=path, **options), whole)
+    assert da.open(path).finished
+
+
+@pytest.mark.parametrize(
+    ("named", "other"),
+    [
+        ("system", (da.catalog.simple_pendulum(), "rattle", {})),
+        ("method", (DOUBLE, "lobatto-pair-3", {})),
+        ("parameters", (DOUBLE, "rattle", {"parameters": {"g": 9.0}})),
+        ("step", (DOUBLE, "rattle", {"step": 0.02})),
+        ("save_every", (DOUBLE, "rattle", {"save_every": 2})),
+        ("tolerance", (DOUBLE, "rattle", {"tolerance": 1e-6})),
+        ("adaptive", (DOUBLE, "rattle", {"adaptive": True})),
+        ("events", (DOUBLE, "rattle", {"events": EVENTS})),
+    ],
+)
+def test_a_store_of_another_run_is_refused(tmp_path, named, other):
+    path = tmp_path / "run.zarr"
+    whole = da.simulate(DOUBLE, "rattle", t_end=1.0, step=0.01, store=path)
+    system, method, options = other
+    with pytest.raises(da.MethodError, match=rf"belongs to another run \(.*{named}.* differ\)"):
+        da.simulate(system, method, **{"t_end": 1.0, "step": 0.01, **options}, store=path)
+    same(da.open(path).solution(), whole)
+
+
+def test_inputs_are_compared_by_their_values_too(tmp_path):
+    system, path, table = da.Mechanical(1, mass=1.0, inputs=[1.0]), tmp_path / "run.zarr", np.zeros(200)
+    call = {"q": [0.0], "v": [0.0], "t_end": 1.0, "step": 0.01, "store": path}
+
+    class Table:
+        __slots__ = ()
+
+        def __call__(self, t):
+            return [table[round(100 * t)]]
+
+        def __reduce__(self):
+            raise TypeError("not to be written")
+
+    da.simulate(system, "rattle", u=Table(), **call)
+    table[90] = 1.0
+    with pytest.raises(da.MethodError, match=r"\(inputs u differ\)"):
+        da.simulate(system, "rattle", u=Table(), **call)
+
+
+# ---- places -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("files", [0, 3, 40, 60])
+def test_a_full_disk_loses_nothing(tmp_path, monkeypatch, often, name, files):
+    """Before any work, and later: an error of ours, which holds what was computed; when there is room again the run goes on."""
+    (system, method, options), path, original, calls = RUNS[name], tmp_path / "run.zarr", os.fsync, []
+
+    def full(handle):
+        calls.append(1)
+        if len(calls) > files:
+            raise OSError(28, "No space left on device")
+        original(handle)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(da.MethodError, match=r"could not be written.*No space left") as caught:
+        da.simulate(system, method, store=path, **options)
+    monkeypatch.setattr(os, "fsync", original)
+    whole = da.simulate(system, method, **options)
+    assert (caught.value.solution is None) == (files < 20)
+    if caught.value.solution is not None:
+        begins(caught.value.solution, whole)
+        begins(da.open(path).solution(), whole)
+        assert len(caught.value.solution.t) >= len(da.open(path))
+    assert not list(tmp_path.glob(".dalembert*"))
+    same(da.simulate(system, method, store=path, **options), whole)
+
+
+@pytest.mark.parametrize("name", ["run.txt", "run.nc", "a" * 250 + ".zarr", "/proc/run.zarr", "no/run.zarr", "", 3])
+def test_a_bad_place_is_found_before_any_work(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(March, "take", lambda *arguments, **more: pytest.fail("a step was made"))
+    with pytest.raises(da.MethodError):
+        da.simulate(DOUBLE, "rattle", t_end=1.0, step=0.01, store=tmp_path / name if name and name != 3 else name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_there_already_is_not_touched(tmp_path):
+    (tmp_path / "file.zarr").write_text("mine")
+    (tmp_path / "folder.zarr").mkdir()
+    (tmp_path / "folder.zarr" / "notes.txt").write_text("mine")
+    for name, words in {"file.zarr": "is a file", "folder.zarr": "holds 'notes.txt', and no run"}.items():
+        with pytest.raises(da.FileError, match=words):
+            da.simulate(DOUBLE, "rattle", t_end=1.0, step=0.01, store=tmp_path / name)
+    assert (tmp_path / "file.zarr").read_text() == (tmp_path / "folder.zarr" / "notes.txt").read_text() == "mine"
+    with pytest.raises(da.MethodError, match="a checkpoint or to a store, not to both"):
+        da.simulate(DOUBLE, "rattle", t_end=1.0, step=0.01, store=tmp_path / "a.zarr", checkpoint=tmp_path / "a.nc")
+
+
+def test_two_runs_cannot_have_one_store(tmp_path, monkeypatch):
+    path, original, refused = tmp_path / "run.zarr", March.take, []
+    (tmp_path / "link").symlink_to(tmp_path, target_is_directory=True)
+
+    def take(self, *arguments, **more):
+        if not refused:
+            refused.append(1)
+            for name in (path, tmp_path / "link" / "run.zarr"):
+                with pytest.raises(da.MethodError, match="another run is writing"):
+                    da.simulate(DOUBLE, "rattle", t_end=1.0, step=0.01, store=name)
+        return original(self, *arguments, **more)
+
+    monkeypatch.setattr(March, "take", take)
+    sol = da.simulate(DOUBLE, "rattle", t_end=1.0, step=0.01, store=path)
+    monkeypatch.undo()
+    assert refused
+    same(sol, da.simulate(DOUBLE, "rattle", t_end=1.0, step=0.01))
+
+
+def test_what_is_missing_is_named(tmp_path, monkeypatch):
+    columns.available.cache_clear()
+    monkeypatch.setitem(sys.modules, "numcodecs", None)
+    with pytest.raises(da.MissingPackage, match=r"pip install 'dalembert\[store\]'"):
+        da.simulate(DOUBLE, "rattle", t_end=1.0, step=0.01, store=tmp_path / "run.zarr")
+    columns.available.cache_clear()
+
+
+# ---- damage -------------------------------------------------------------------------------------------------
+
+
+def tear(path, how):
+    data = path.read_bytes()
+    if how == "missing":
+        path.unlink()
+    else:
+        changed = bytearray(data)
+        changed[len(data) // 2] ^= 1
+        path.write_bytes({"short": data[: len(data) // 2], "empty": b"", "changed": bytes(changed)}[how])
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "how"),
+    [
+        *(("equal", "q", how) for how in ("short", "empty", "changed", "missing")),
+        *(("every seventh", array, "short") for array in ("t", "lam", "supplied")),
+        ("adaptive", "v", "changed"),
+        ("events", "t_lam", "missing"),
+    ],
+)
+def test_a_torn_last_chunk_is_dropped(tmp_path, often, name, array, how):
+    """It is said, the rest can be read, and the run goes on from there bit by bit."""
+    (system, method, options), path = RUNS[name], tmp_path / "run.zarr"
+    whole = da.simulate(system, method, store=path, **options)
+    last = max(int(chunk.name) for chunk in (path / array / "c").iterdir())
+    tear(path / array / "c" / str(last) / "0" if array in ("q", "v", "lam") else path / array / "c" / str(last), how)
+    with pytest.warns(da.DalembertWarning, match="its last chunk is dropped"):
+        run = da.open(path)
+    assert 0 < len(run) <= 64 * last
+    begins(run.solution(), whole)
+    with pytest.warns(da.DalembertWarning, match="its last chunk is dropped"):
+        same(da.simulate(system, method, store=path, **options), whole)
+    same(da.open(path).solution(), whole)
+
+
+def test_more_damage_is_an_error_that_says_where(tmp_path, often):
+    path = tmp_path / "run.zarr"
+    da.simulate(DOUBLE, "rattle", t_end=5.0, step=0.01, compile=False, store=path)
+    tear(path / "q" / "c" / "2" / "0", "changed")
+    run = da.open(path)
+    assert len(run.q[:100]) == 100
+    with pytest.raises(da.FileError, match=r"'q/c/2/0' is damaged: its check sum"):
+        run.solution()
+    for k in range(len(list((path / "q" / "c").iterdir()))):
+        tear(path / "q" / "c" / str(k) / "0", "missing")
+    for use in (da.open, lambda p: da.simulate(DOUBLE, "rattle", t_end=5.0, step=0.01, compile=False, store=p)):
+        with pytest.raises(da.FileError, match="cannot be read"):
+            use(path)
+
+
+def rewritten(path, change):
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+def test_nothing_in_a_store_is_let_in(tmp_path):
+    """Other codecs, other arrays, older formats and a changed record are refused before another library sees them."""
+    path, fresh = tmp_path / "run.zarr", tmp_path / "fresh.zarr"
+    da.simulate(DOUBLE, "rattle", t_end=1.0, step=0.01, store=fresh)
+    pickled = {"name": "numcodecs.pickle", "configuration": {}}
+
+    def codec(data):
+        data["codecs"].append(pickled)
+
+    def kind(data):
+        data.update(data_type="object", codecs=[pickled])
+
+    def larger(data):
+        data["chunk_grid"]["configuration"]["chunk_shape"][0] = 2**40
+
+    def record(data):
+        data["attributes"]["dalembert"] = data["attributes"]["dalembert"].replace('"rows": 100', '"rows": 99')
+
+    changes = {"q/zarr.json": (codec, kind, larger), "zarr.json": (record, lambda data: data["attributes"].update(format=9))}
+    for name, several in changes.items():
+        for change in several:
+            shutil.rmtree(path, ignore_errors=True)
+            shutil.copytree(fresh, path)
+            rewritten(path / name, change)
+            with pytest.raises(da.FileError, match="cannot be read as a store"):
+                da.open(path)
+    shutil.rmtree(path)
+    shutil.copytree(fresh, path)
+    (path / "evil").mkdir()
+    (path / "evil" / ".zarray").write_text(json.dumps({"zarr_format": 2, "filters": [{"id": "pickle"}], "dtype": "|O"}))
+    with pytest.raises(da.FileError, match="it holds 'evil', which is not dalembert's"):
+        da.open(path)
+    for name in (tmp_path, tmp_path / "none.zarr", fresh / "zarr.json", 3):
+        with pytest.raises(da.FileError):
+            da.open(name)
+
+
+# ---- reading ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["equal", "every seventh", "inputs"])
+def test_slices_are_those_of_the_whole(tmp_path, name):
+    (system, method, options), path = RUNS[name], tmp_path / "run.zarr"
+    whole = da.simulate(system, method, store=path, **options)
+    run = da.open(path)
+    for key in ("t", "t_lam", "x", "u", "y", "lam", "energy", "supplied", "dissipated", *system.state):
+        lazy, values = getattr(run, key), getattr(whole, key)
+        assert lazy.shape == values.shape
+        for part in (slice(None), slice(3, 90), slice(60, 70), slice(None, None, 7), slice(5, None, 100), slice(9, 2), -1, 0, 64):
+            np.testing.assert_array_equal(lazy[part], values[part], err_msg=f"{key} {part}")
+        np.testing.assert_array_equal(np.asarray(lazy), values)
+    np.testing.assert_allclose(run.power_balance[10:80], whole.power_balance[10:80], atol=1e-15)
+    np.testing.assert_array_equal(run[20:90].x, whole.x[20:90])
+    np.testing.assert_array_equal(run[::10].x[:9], whole.x[:90:10])
+    with pytest.raises(IndexError):
+        run.t[10**6]
+    with pytest.raises(da.MethodError, match="slice of its rows"):
+        run[3]
+
+
+def test_what_does_not_fit_into_memory_is_not_read(tmp_path, monkeypatch):
+    da.simulate(DOUBLE, "rattle", t_end=5.0, step=0.01, store=tmp_path / "run.zarr")
+    monkeypatch.setattr("dalembert.solution.stored.HELD", 100)
+    run = da.open(tmp_path / "run.zarr")
+    with pytest.raises(da.MethodError, match=r"ask for fewer: energy\[first:last:every\]"):
+        run.energy[:]
+    assert len(run.energy[::100]) == 6
+
+
+@pytest.mark.parametrize("name", ["every seventh", "adaptive", "events"])
+def test_it_can_be_read_while_the_run_goes_on(tmp_path, monkeypatch, often, name):
+    (system, method, options), path = RUNS[name], tmp_path / "run.zarr"
+    whole, original, seen = da.simulate(system, method, **options), Store.write, []
+
+    def write(self, run):
+        original(self, run)
+        found = da.open(path)
+        begins(found.solution(), whole, loose=0)
+        assert not found.finished
+        seen.append((len(found), len(found.to_xarray()["t"]), found.stats["steps"]))
+
+    monkeypatch.setattr(Store, "write", write)
+    da.simulate(system, method, store=path, **options)
+    assert len({rows for rows, *_ in seen}) > 1
+    assert all(rows == times for rows, times, _ in seen)
+    assert "not finished" not in repr(da.open(path))
+
+
+def test_other_programs_read_it(tmp_path):
+    whole = da.simulate(DAMPED, "energy-momentum", t_end=2.0, step=0.01, save_every=3, store=tmp_path / "run.zarr")
+    group = zarr.open_group(tmp_path / "run.zarr", mode="r", zarr_format=3)
+    np.testing.assert_array_equal(group["q"][:], whole.q)
+    np.testing.assert_array_equal(group["lam"][:], whole.lam)
+    data = da.open(tmp_path / "run.zarr").to_xarray()
+    np.testing.assert_array_equal(data["v"][-1], whole.v[-1])
+    np.testing.assert_array_equal(data["t_lam"], whole.t_lam)
+    assert data.sizes["time"] == len(whole.t)
+    assert data["coordinate"].values.tolist() == list(DAMPED.coordinates)
+
+
+def test_rows_that_are_no_result_do_not_come_into_the_store(tmp_path, often):
+    """The energy is not finite behind the singular point, though its slope is."""
+    system = da.Mechanical(1, mass=1.0, potential=lambda q: np.log(q[0]))
+    call = {"q": [1.0], "v": [-3.0], "t_end": 3.0, "step": 0.01, "compile": False}
+    with pytest.raises(da.DalembertError) as plain:
+        da.simulate(system, "midpoint", **call)
+    for _ in range(2):
+        with pytest.raises(type(plain.value)) as caught:
+            da.simulate(system, "midpoint", store=tmp_path / "run.zarr", **call)
+        np.testing.assert_array_equal(caught.value.solution.x, plain.value.solution.x)
+        assert np.isfinite(da.open(tmp_path / "run.zarr").energy[:]).all()
