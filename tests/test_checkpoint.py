@@ -97,7 +97,7 @@ def test_a_finished_run_is_read_and_a_later_end_continues_it(often, tmp_path):
     same = da.simulate(system, "rattle", t_end=1.0, step=0.01, checkpoint=path)
     np.testing.assert_array_equal(first.q, same.q)
     longer = da.simulate(system, "rattle", t_end=2.0, step=0.01, checkpoint=path)
-    np.testing.assert_allclose(longer.q, da.simulate(system, "rattle", t_end=2.0, step=0.01).q, atol=1e-13)
+    np.testing.assert_array_equal(longer.q, da.simulate(system, "rattle", t_end=2.0, step=0.01).q)
 
 
 def test_files_of_other_runs_are_refused(tmp_path):
@@ -273,7 +273,7 @@ def test_counts_are_those_of_the_whole_run(tmp_path):
         sol = da.simulate(system, "rattle", t_end=t_end, step=0.01, checkpoint=path, compile=False)
     direct = da.simulate(system, "rattle", t_end=10.64, step=0.01, compile=False)
     assert sol.stats["steps"] == direct.stats["steps"] == 1064
-    assert abs(sol.stats["iterations"] - direct.stats["iterations"]) < 10
+    assert sol.stats["iterations"] == direct.stats["iterations"]
     assert sol.stats["iterations_per_step"] == sol.stats["iterations"] / 1064
     assert set(sol.stats) == set(direct.stats)
     for adaptive in ("error", "backoff"):

@@ -212,10 +212,12 @@ def test_a_solution_of_many_rows_has_every_so_manieth(tmp_path, monkeypatch, eve
 # ---- going on -----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ends", [(1.28, 3.2), (1.28, 2.56, 3.2)])
+@pytest.mark.parametrize("ends", [(1.28, 3.2), (0.9, 0.97, 2.05, 3.2)])
 @pytest.mark.parametrize("every", [1, 7])
-def test_a_later_end_continues_it(tmp_path, ends, every):
-    options = {"step": 0.01, "save_every": every, "compile": False}
+@pytest.mark.parametrize("compile", [False, "newton"])
+def test_a_later_end_continues_it(tmp_path, ends, every, compile):
+    """To the last bit, wherever the run had ended."""
+    options = {"step": 0.01, "save_every": every, "compile": compile}
     for t_end in ends:
         sol = da.simulate(DAMPED, "energy-momentum", t_end=t_end, store=tmp_path / "run.zarr", **options)
         assert da.open(tmp_path / "run.zarr").t[-1] == t_end

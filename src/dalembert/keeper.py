@@ -163,7 +163,7 @@ class Keeping(ABC):
             "notes": at.notes,
             "pivots": at.pivots,
             "hits": self.watch.dump() if self.watch else [],
-            "memory": [a.tolist() for a in (memory.state, memory.last, memory.before)] if memory else None,
+            "memory": [a.tolist() for a in (memory.state, memory.last, memory.before, memory.kept)] if memory else None,
             "samples": self.case.inputs_at(self._samples(at.now))[0].tolist() if self._of_time else [],
         }
 
@@ -173,11 +173,11 @@ class Keeping(ABC):
             done, memory, pivots = found["done"], found["memory"], found["pivots"]
             if type(done) is not int or done < 0:
                 raise ValueError(f"{done!r} steps")
-            sizes = (self.layout.n_state, self.layout.n_unknowns, self.layout.n_unknowns)
-            there = None
+            layout, there = self.layout, None
+            sizes = (layout.n_state, layout.n_unknowns, layout.n_unknowns, getattr(layout, "n_kept", 0))
             if done:
-                state, last, before = (np.array(a, dtype=float).reshape(n) for a, n in zip(memory, sizes, strict=True))  # type: ignore[call-overload]
-                there = Memory(state, last, before, self.case.par)
+                state, last, before, kept = (np.array(a, dtype=float).reshape(n) for a, n in zip(memory, sizes, strict=True))  # type: ignore[call-overload]
+                there = Memory(state, last, before, self.case.par, kept)
             orders = tuple([(int(i), int(j)) for i, j in order] for order in pivots) if pivots is not None else None  # type: ignore[attr-defined]
             notes = {str(name): x for name, x in dict(found["notes"]).items()}  # type: ignore[call-overload]
             return Stand(done, now, there, notes, orders), bool(found["odd"]), list(found["hits"])  # type: ignore[call-overload]

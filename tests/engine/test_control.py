@@ -127,7 +127,7 @@ def test_a_killed_run_goes_on(tmp_path, monkeypatch, compile, killed):
     system = da.catalog.double_pendulum()
     options = {"t_end": 2.0, "step": 0.002, "adaptive": True, "compile": compile}
     whole = da.simulate(system, "rattle", **options)
-    monkeypatch.setattr("dalembert.checkpoint.EVERY", 0.0)
+    monkeypatch.setattr("dalembert.keeper.EVERY", 0.0)
     path = tmp_path / "run.nc"
     accepted = []
 
@@ -146,7 +146,7 @@ def test_a_killed_run_goes_on(tmp_path, monkeypatch, compile, killed):
     with pytest.raises(Killed):
         da.simulate(system, "rattle", **options, checkpoint=path)
     monkeypatch.setattr(Adaptive, "advance", original)
-    monkeypatch.setattr("dalembert.checkpoint.EVERY", 30.0)
+    monkeypatch.setattr("dalembert.keeper.EVERY", 30.0)
     again = da.simulate(system, "rattle", **options, checkpoint=path)
     assert again.stats["rejected"] == whole.stats["rejected"]
     assert again.stats["iterations"] == whole.stats["iterations"]

@@ -101,7 +101,7 @@ def test_bad_events(oscillator):
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_an_interrupted_run_has_the_crossings_before_and_after(oscillator, tmp_path, monkeypatch, adaptive):
     """Interrupted in the middle and resumed: the same rows and crossings as without; and an end by an event stays the end."""
-    monkeypatch.setattr("dalembert.checkpoint.EVERY", 0.0)
+    monkeypatch.setattr("dalembert.keeper.EVERY", 0.0)
     stop = Event(lambda t: t - 21.0, terminal=True, name="stop")
     options = {"q": [1.0], "v": [0.0], "t_end": 60.0, "step": 0.1, "save_every": 7, "adaptive": adaptive, "compile": False}
     options["events"] = [Event(lambda q: q[0], name="zero"), stop]

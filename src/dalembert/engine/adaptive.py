@@ -206,8 +206,6 @@ class Adaptive:
         self.march.resume(stand)
         self.done, notes = stand.done, stand.notes
         self.carried = {name.removeprefix("control."): x for name, x in notes.items() if name.startswith("control.")}
-        kept = self.memory.kept
-        kept[:] = [notes.get(f"kept.{k}", 0.0) for k in range(len(kept))]
         self._t = notes["t"]
         self.iterations, self.rejected = int(notes["iterations"]), int(notes["rejected"])
         self.shortest, self.longest = notes["shortest"], notes["longest"]
@@ -217,8 +215,7 @@ class Adaptive:
         own = {"t": self._t, "iterations": self.iterations, "rejected": self.rejected}
         lengths = {"shortest": float(self.shortest), "longest": float(self.longest)}
         control = {f"control.{name}": x for name, x in self.carried.items()}
-        kept = {f"kept.{k}": x for k, x in enumerate(self.memory.kept.tolist())}
-        return {**self.march.notes(), **own, **lengths, **control, **kept}
+        return {**self.march.notes(), **own, **lengths, **control}
 
     def stats(self) -> dict[str, Stat]:
         return {

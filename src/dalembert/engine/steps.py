@@ -214,6 +214,7 @@ class Equal:
         self._full, self._remainder = grid.full, grid.remainder
         self._unit, self._largest = march.ways.chunk
         self._chunk = min(self._unit << (QUICK if march.compiled else 0), self._largest)
+        self._plain = self._on = False  # whether the last call made all its steps; whether the next goes on amid a longer one
         self._warn()
 
     def _warn(self) -> None:
@@ -242,7 +243,7 @@ class Equal:
         if begin < self._full:  # chunks end at multiples of the unit, whatever their length: runs can be repeated
             most = LONGEST if each else min(self._largest, run.space(self._unit))
             steps = min(self._chunk - begin % self._unit, self._full - begin, most)
-            task = march.task(grid.h, t0=grid.t0, first=begin, steps=steps, every=every)
+            task = march.task(grid.h, t0=grid.t0, first=begin, steps=steps, every=every, look=not self._on)
         else:  # it ends the last row
             task = march.task(self._remainder, t0=grid.t0 + begin * grid.h)
         out = room(march.ways.program, task.steps, run.records.unknowns is not None) if each else run.ahead()
@@ -250,10 +251,11 @@ class Equal:
         return Stretch(grid.times(np.arange(begin, begin + made + 1)), out.rows(0, made)) if each else made
 
     def _take(self, task: Task, out: Records) -> int:
-        before = time.perf_counter()
+        before, rescued = time.perf_counter(), self.march.rescued
         outcome = self.march.take(task, out)
         if not outcome.steps:
             raise self._failure(task.h, outcome)
+        self._plain, self._on = outcome.failed < 0 and self.march.rescued == rescued, False
         self.done += outcome.steps
         self.iterations += outcome.iterations
         taken = time.perf_counter() - before
@@ -281,9 +283,12 @@ class Equal:
     def resume(self, stand: Stand) -> None:
         self.march.resume(stand)
         self.done, self.iterations = stand.done, int(stand.notes.get("iterations", 0))
+        self._on = bool(stand.notes.get("ended")) and self.done % self._unit > 0 and not isinstance(self.march.runner, Swept)
 
     def notes(self) -> Notes:
-        return {**self.march.notes(), "iterations": self.iterations}
+        # a longer run would not look at the model at this end of the grid, nor does one that goes on from it
+        ended = self._plain and self.done == self.total == self._full and not len(self.march.inputs.jumps)
+        return {**self.march.notes(), "iterations": self.iterations, "ended": float(ended)}
 
     def stats(self) -> dict[str, Stat]:
         return {"iterations": self.iterations}
