@@ -20,6 +20,7 @@ from dalembert.engine.tables import called
 from dalembert.engine.writing import Writer
 from dalembert.errors import CompilerError
 
+FEW = 32  # unknowns that are kept in registers between steps, as far as there are any
 LONG = 6000  # statements of a step beyond which it is written in parts
 HEAD = """#include <math.h>
 #define DA_EXPORT __attribute__((visibility("default")))
@@ -123,6 +124,10 @@ class Loop:
             "work": " ".join(f"out_work[2 * row + {j}] += {w.use(v)};" for j, v in enumerate(self.work)) if p.working else "",
             "next": self._assign(state, self.next) + " ".join(after),
             "write": " ".join(write),
+            "begin": self._each("last[{0}] = last_of[{0}];") + self._each("before[{0}] = before_of[{0}];"),
+            "older": self._each("before[{0}] = last[{0}];"),
+            "found": self._each(f"out_unknowns[row * {p.n_unknowns} + {{0}}] = last[{{0}}];"),
+            "end": self._each("last_of[{0}] = last[{0}];") + self._each("before_of[{0}] = before[{0}];"),
             "store": self._store(),
         }
         parts, (looks, room) = w.functions(), rare(p, self.graph.called)
@@ -132,6 +137,13 @@ class Loop:
         )  # fmt: skip
         places = f"#define DA_RARE_WORK {w.work}"
         return "\n".join([HEAD, places, called(self.graph.called), looks, parts, loop])
+
+    def _each(self, statement: str) -> str:
+        """A statement for each unknown; one by one where there are few, so that they stay in registers."""
+        n = self.program.n_unknowns
+        if n <= FEW:
+            return " ".join(statement.format(j) for j in range(n))
+        return f"for (int j = 0; j < {n}; j++) {statement.format('j')}"
 
     def _store(self) -> str:
         return " ".join(f"state[{i}] = {self.writer.variable(f's{i}')};" for i in range(self.program.n_state))

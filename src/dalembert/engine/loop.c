@@ -12,7 +12,7 @@ typedef struct {
 
 DA_EXPORT const long da_work = $length;
 
-DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state, double *last, double *before,
+DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state, double *last_of, double *before_of,
                       const double *par, const double *inputs, long varying, long save_every, double *out_state,
                       double *out_lam, double *out_work, double *out_unknowns, const da_rule *rule, da_outcome *outcome,
                       double *kept, long look, double *w)
@@ -21,7 +21,8 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
     const double *u = inputs;
     long row = 0, iterations = 0, i = 0, left = save_every == 1 ? 1 : save_every - first % save_every;
     int failed = -1;
-    double size = 0, t = 0, scale[$scales];
+    double size = 0, t = 0, scale[$scales], last[$unknowns + 1], before[$unknowns + 1];
+    $begin
     $memory
     for (int j = 0; j < $scales - 1; j++) scale[j] = kept[j];
     $run
@@ -33,25 +34,26 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
         $solves
         $finish
         if (!($check < 1e300)) { failed = $count; size = NAN; goto end; }
-        for (int j = 0; j < $unknowns; j++) before[j] = last[j];
+        $older
         $shift
         $work
         $next
         if (varying) u += $inputs;
         if (--left == 0 || i + 1 == steps) {
             $write
-            if (out_unknowns) for (int j = 0; j < $unknowns; j++) out_unknowns[row * $unknowns + j] = last[j];
+            if (out_unknowns) { $found }
             if (left == 0) { row++; left = save_every; }
         }
     }
 end:
     if (failed >= 0 && i > 0 && left < save_every) {
         $write
-        if (out_unknowns) for (int j = 0; j < $unknowns; j++) out_unknowns[row * $unknowns + j] = last[j];
+        if (out_unknowns) { $found }
     }
     $store
     for (int j = 0; j < $scales - 1; j++) kept[j] = scale[j];
     $keep
+    $end
     outcome->steps = i;
     outcome->iterations = iterations;
     outcome->failed = failed;
