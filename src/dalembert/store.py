@@ -14,7 +14,7 @@ from dalembert.keeper import Keeping
 from dalembert.solution import Solution
 from dalembert.solution.columns import Array, available
 from dalembert.solution.paths import FORMS, target
-from dalembert.solution.record import ROOT, Record, crossings, model
+from dalembert.solution.record import ROOT, Record, crossings, latest, model
 from dalembert.solution.shelf import Block, Gathered, Shelf
 from dalembert.solution.stored import Stored, crossings_of
 from dalembert.systems import plain
@@ -237,8 +237,8 @@ class Store(Keeping):
         out.inputs = case.inputs
         if self.watch is not None:
             for k, event in enumerate(self.watch.events):
-                earlier = self._crossings[k].read(0, self._hits[k])
-                out.events[event.name] = crossings_of(case.system, case.par, np.concatenate([earlier, self._crossed(k)]))
+                hits = np.concatenate([latest(self._crossings[k], self._hits[k]), self._crossed(k)])
+                out.events[event.name] = crossings_of(case.system, case.par, hits)
         return out
 
 

@@ -129,7 +129,7 @@ class Column:
         """Rows from the beginning of a chunk on; the last chunk may be filled in part."""
         for k in range(0, len(values), self.chunk):
             part = values[k : k + self.chunk]
-            whole = np.zeros(self._shape, self.dtype)
+            whole = np.full(self._shape, 0 if self.kind == "uint8" else np.nan, self.dtype)
             whole[: len(part)] = part
             path = self._file((first + k) // self.chunk)
             path.parent.mkdir(exist_ok=True)
@@ -138,15 +138,20 @@ class Column:
 
     # ---- reading ----------------------------------------------------------------------------------------
 
-    def check(self, rows: int) -> None:
-        """Refuse an array that was not written here, and one whose last chunk is damaged."""
+    def check(self, rows: int, finite: bool = True) -> None:
+        """Refuse an array that was not written here, and one whose last chunk is damaged, or was written before its last row.
+
+        Where rows are `finite`, what is not filled can be told from them.
+        """
         found = plain.parse(self._bytes(self.path / "zarr.json"))
         shape = plain.get(found, "shape", list)
         length = plain.size(shape[0] if shape else None, "shape", rows, 2**62)
         if found != self._metadata(length):
             raise FileError(f"the array {self.name!r} is not one that dalembert wrote")
         if rows:
-            self._read((rows - 1) // self.chunk)
+            number, last = divmod(rows - 1, self.chunk)
+            if not np.isfinite(self._read(number)[last]).all() and finite:
+                raise FileError(f"{os.path.relpath(self._file(number), self.store)!r} is older than the last row")
 
     def _bytes(self, path: Path) -> bytes:
         try:

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dalembert.errors import DalembertWarning, FileError
-from dalembert.solution.columns import Column, put
-from dalembert.solution.shelf import Shelf, rows_of_chunk
+from dalembert.solution.columns import Array, Column, put
+from dalembert.solution.shelf import HELD, Shelf, rows_of_chunk
 from dalembert.systems import plain
 from dalembert.systems.base import System
 
@@ -120,6 +120,11 @@ def _chunk(stand: Plain, chunk: int) -> int:
 def model(path: Path, length: int) -> Column:
     """The array that has the model as text."""
     return Column(path, "model", ("byte",), None, length, "uint8")
+
+
+def latest(column: Column, stored: int) -> Array:
+    """The crossings in an array: all, or the last ones where there are more than fit well into memory."""
+    return column.read(max(0, stored - HELD // (8 * (column.width or 1))), stored)
 
 
 def crossings(path: Path, number: int, system: System) -> Column:

@@ -76,7 +76,7 @@ class Shelf:
     def check(self, rows: int) -> None:
         """Refuse arrays that were not written here, or whose last chunk is damaged."""
         for name, column in self.columns.items():
-            column.check(rows + (name in self.timed))
+            column.check(rows + (name in self.timed), finite=name not in ("u", "lam"))  # these can be unknown
 
     def _timed(self, name: str, first: int, end: int) -> Array:
         column = self.columns.get(name)

@@ -16,7 +16,7 @@ from dalembert.methods.base import Method
 from dalembert.solution.base import Solution
 from dalembert.solution.columns import Array, available
 from dalembert.solution.files import stats
-from dalembert.solution.record import Record
+from dalembert.solution.record import Record, latest
 from dalembert.solution.shelf import HELD, Gathered
 from dalembert.systems import plain
 from dalembert.systems.base import System
@@ -204,11 +204,9 @@ class Stored:
         """The crossings of an event: those of whole chunks lie in an array, the rest in the record."""
         column, stand = self.record.crossings(self.system)[number], self.record.stand
         stored = plain.each(stand.get("stored hits"), "stored hits", int)[number]
-        width = column.width or 1
         late = plain.of(plain.get(stand, "late hits", list)[number], "late hits", list)
-        rest = plain.array(late, "late hits", (len(late), width))
-        rows = np.concatenate([column.read(max(0, stored - HELD // (8 * width)), stored), rest])
-        return crossings_of(self.system, self._par, rows)
+        rest = plain.array(late, "late hits", (len(late), column.width or 1))
+        return crossings_of(self.system, self._par, np.concatenate([latest(column, stored), rest]))
 
     # ---- for other programs -----------------------------------------------------------------------------
 
