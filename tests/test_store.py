@@ -241,6 +241,25 @@ def test_inputs_are_compared_by_their_values_too(tmp_path):
         da.simulate(system, "rattle", u=Table(), **call)
 
 
+@pytest.mark.parametrize(("field", "file", "form"), [("store", "run.zarr", "zarr"), ("checkpoint", "run.nc", "nc")])
+def test_a_study_goes_on_from_its_files(tmp_path, field, file, form):
+    """In processes of their own, with the errors of the file."""
+    study = tmp_path / "study.toml"
+
+    def run(t_end, name=file):
+        text = f'system = "double-pendulum"\nmethod = "rattle"\nt_end = {t_end}\nstep = 0.01\n{field} = "{name}"\n'
+        study.write_text(text)
+        command = [sys.executable, "-m", "dalembert", "run", str(study)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert "100, 101 times kept" in run(1.0).stdout
+    assert "200, 201 times kept" in run(2.0).stdout
+    assert len((da.open if field == "store" else da.load)(tmp_path / file).t) == 201
+    bad = run(1.0, "run.txt")
+    assert bad.returncode
+    assert f"study.toml, line 5: a {field} ends in .{form}" in bad.stderr
+
+
 # ---- places -------------------------------------------------------------------------------------------------
 
 

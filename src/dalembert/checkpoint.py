@@ -21,7 +21,7 @@ class Checkpoint(Keeping):
     _found: tuple[Solution, dict[str, Any]] | None = None
 
     def _place(self, path: str | Path) -> Path:
-        return target(path, *FORMS["output"])
+        return target(path, *FORMS["checkpoint"])
 
     def _look(self) -> None:
         if not self.path.exists():

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dalembert.systems import System
 
 FILES = ("output", "report", "figure", "animation")
+KEPT = ("checkpoint", "store")  # what a run goes on from
 
 
 class UserError(Exception):
@@ -156,7 +157,7 @@ def checked(kind: str, path: Path) -> Path:
     from dalembert.plotting import figure_path
     from dalembert.solution.paths import FORMS, target
 
-    return figure_path(path) if kind == "figure" else target(path, *FORMS[kind])
+    return figure_path(path) if kind == "figure" else target(path, *FORMS[kind], folder=kind == "store")
 
 
 def _pair(item: str, option: str) -> tuple[str, float | list[float]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 import dalembert as da
 from dalembert.cli import models
-from dalembert.cli.models import FILES, Job, UserError, checked
+from dalembert.cli.models import FILES, KEPT, Job, UserError, checked
 from dalembert.errors import DalembertError, suggest
 from dalembert.tables import VALUES
 
@@ -144,12 +144,10 @@ class Study:
             if key not in VALUES:
                 raise self.fail(f"initial values are called {', '.join(VALUES)}, not {key!r}", key, "initial")
             options[key] = value
-        target, kept = da.solution.paths.target, {}
-        if "checkpoint" in data:
-            kept["checkpoint"] = self.guarded("checkpoint", lambda: target(folder / data["checkpoint"]))
-        if "store" in data:
-            kept["store"] = self.guarded("store", lambda: target(folder / data["store"], folder=True))
-        files = {k: self.guarded(k, functools.partial(checked, k, folder / data[k])) for k in FILES if k in data}
+        kept, files = (
+            {k: self.guarded(k, functools.partial(checked, k, folder / data[k])) for k in kinds if k in data}
+            for kinds in (KEPT, FILES)
+        )
         options = {**options, "parameters": given}
         return Job(
             model, method, data["t_end"], data["step"], cast("Options", options), files,

@@ -14,6 +14,7 @@ from dalembert.errors import FileError
 
 FORMS = {  # of files that are written: what each is called, and how its name ends
     "output": ("a solution", (".nc", ".nc4", ".netcdf", ".h5")),
+    "checkpoint": ("a checkpoint", (".nc", ".nc4", ".netcdf", ".h5")),
     "store": ("a store", (".zarr",)),
     "report": ("a report", (".html", ".htm")),
     "animation": ("an animation", (".gif", ".mp4")),
