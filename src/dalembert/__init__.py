@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dalembert.systems import (
         Couple,
         DiracStructure,
+        Element,
         Feedback,
         Hamiltonian,
         IndexOneDAE,
@@ -71,8 +72,8 @@ _WHERE = {
     "dalembert.sensitivities": "Sensitivity sensitivity",
     "dalembert.simulation": "simulate",
     "dalembert.solution": "Sample Solution Stored load open",
-    "dalembert.systems": "Couple DiracStructure Feedback Hamiltonian IndexOneDAE IndexThreeDAE IndexTwoDAE Lagrangian LinearDAE "
-    "Mechanical Picture PortHamiltonian Relation System connect from_sympy unpack",
+    "dalembert.systems": "Couple DiracStructure Element Feedback Hamiltonian IndexOneDAE IndexThreeDAE IndexTwoDAE Lagrangian "
+    "LinearDAE Mechanical Picture PortHamiltonian Relation System connect from_sympy unpack",
 }
 _NAMES = {name: module for module, names in _WHERE.items() for name in names.split()}
 _MODULES = ("analysis", "catalog", "discrete", "experiments", "methods", "plotting", "reduced", "reporting")
@@ -103,6 +104,7 @@ __all__ = [
     "DalembertError",
     "DalembertWarning",
     "DiracStructure",
+    "Element",
     "Event",
     "Feedback",
     "FileError",

@@ -53,7 +53,7 @@ class Cost:
     def __init__(self, system: System, role: str, function: Function) -> None:
         own = [getattr(system, name) for name in system.state]
         arguments = {name: symbols(x, (x.numel(),)) for name, x in zip(system.state, own, strict=True)}
-        arguments |= {"t": symbols(system.t, ())} | system._parameter_symbols()
+        arguments |= {"t": symbols(system.t, ())} | {key: make() for key, make in system._parameter_symbols().items()}
         self.value = call(role, function, arguments, arguments)
         if not self.value.is_scalar():
             raise MethodError(f"{role} must return one number, got the shape {self.value.shape}")

@@ -4,6 +4,7 @@ from dalembert.systems.base import System
 from dalembert.systems.connect import Couple, Feedback, Relation, connect
 from dalembert.systems.dae import IndexOneDAE, IndexThreeDAE, IndexTwoDAE
 from dalembert.systems.dirac import DiracStructure
+from dalembert.systems.elements import Element
 from dalembert.systems.form import Form
 from dalembert.systems.hamiltonian import Hamiltonian
 from dalembert.systems.lagrangian import Lagrangian
@@ -19,6 +20,7 @@ __all__ = [
     "SI",
     "Couple",
     "DiracStructure",
+    "Element",
     "Feedback",
     "Form",
     "Hamiltonian",

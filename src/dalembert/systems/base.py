@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import keyword
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any, ClassVar, Self
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
+from typing import Any, ClassVar, Self, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -22,13 +23,18 @@ from dalembert.systems.form import Form
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture
 from dalembert.systems.shapes import Array, column, mapping, names, numbers, scalar, spoken, square
-from dalembert.systems.tracing import Array as SymbolArray
-from dalembert.systems.tracing import Model, Scalar
+from dalembert.systems.tracing import Model
 
 __all__ = ["Array", "System", "column", "scalar", "square"]
 
 _DEFINING = Lock()
+T = TypeVar("T")
+EXPRESSIONS = 64  # of roles that are kept as they were written
 RESERVED = ("q", "v", "p", "x", "y", "z", "t", "u", "invariants")
+
+
+def _given(value: T) -> T:
+    return value
 
 
 class System(ABC):
@@ -137,35 +143,36 @@ class System(ABC):
         """The arguments of all functions, parameters last."""
         return [*(getattr(self, name) for name in self.arguments), self.par]
 
-    def _arguments(self) -> dict[str, Scalar | SymbolArray]:
-        """All names that a model function may use, as symbols with NumPy's shapes."""
-        known: dict[str, Scalar | SymbolArray] = {}
+    def _arguments(self) -> dict[str, Callable[[], object]]:
+        """All names that a model function may use; each gives symbols with NumPy's shapes, made when it is asked for them."""
+        known: dict[str, Callable[[], object]] = {}
         for name in self.variables:
-            known[name] = tracing.symbols(getattr(self, name), (self.size_of(name),))
-        known["t"] = tracing.symbols(self.t, ())
-        known["u"] = tracing.symbols(self.u, (self.u.numel(),))
+            known[name] = partial(tracing.symbols, getattr(self, name), (self.size_of(name),))
+        known["t"] = partial(tracing.symbols, self.t, ())
+        known["u"] = partial(tracing.symbols, self.u, (self.u.numel(),))
         return known
 
-    def _parameter_symbols(self) -> dict[str, Scalar | SymbolArray]:
-        out: dict[str, Scalar | SymbolArray] = {}
+    def _parameter_symbols(self) -> dict[str, Callable[[], object]]:
+        out: dict[str, Callable[[], object]] = {}
         start = 0
         for key, value in self.parameters.items():
-            out[key] = tracing.symbols(self.par[start : start + value.size], value.shape)
+            out[key] = partial(tracing.symbols, self.par[start : start + value.size], value.shape)
             start += value.size
         return out
 
     def _trace(self, role: str, function: Model, allowed: Sequence[str], extra: Mapping[str, object] | None = None) -> SX:
         """What a user gave for a role, called with symbols for the `allowed` names and the parameters."""
-        known = {**self._arguments(), **(extra or {})}
+        known = self._arguments() | {key: partial(_given, value) for key, value in (extra or {}).items()}
         arguments = {key: known[key] for key in allowed if key in known} | self._parameter_symbols()
         if isinstance(function, str):
             raise ModelError(f"{role} must be a function or a constant, not the string {function!r}")
-        return tracing.call(role, function, arguments, known | arguments)
+        return tracing.call(role, function, tracing.Lazy(arguments), known | arguments)
 
     def _define(self, role: str, expression: SX) -> None:
         function = ca.Function(role, self.symbols(), [expression], [*self.arguments, "par"], [role])
         with _DEFINING:  # a new dictionary: other threads may be going through this one
             self._functions = {**self._functions, role: function}
+        self.cache.get(SX, (role, function.__hash__()), lambda: expression, EXPRESSIONS)
 
     def _finite(self, value: SX, role: str) -> None:
         """Refuse nan written into a model as a constant."""
@@ -195,9 +202,11 @@ class System(ABC):
     def expression(self, role: str, **given: SX | None) -> SX:
         """A role evaluated at symbols (the system's own where none is given), parameters symbolic."""
         self._checknames(role, given)
-        own = {name: getattr(self, name) for name in self.arguments}
+        own, function = {name: getattr(self, name) for name in self.arguments}, self._functions[role]
         values = own | {name: value for name, value in given.items() if value is not None}
-        out: SX = self._functions[role](*values.values(), self.par)
+        if all(values[name] is own[name] for name in own):  # as it was written; expressions may be changed, this one not
+            return SX(self.cache.get(SX, (role, function.__hash__()), lambda: function(*own.values(), self.par), EXPRESSIONS))
+        out: SX = function(*values.values(), self.par)
         return out
 
     def role(self, role: str, **arguments: SX | None) -> SX:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import ClassVar, TypedDict
 
 import casadi as ca
@@ -14,6 +14,7 @@ from dalembert.checking import MOST, whole
 from dalembert.errors import ModelError
 from dalembert.systems import scales
 from dalembert.systems.base import System
+from dalembert.systems.elements import Element, Repeated, repeated
 from dalembert.systems.form import Power
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture, attach
@@ -58,12 +59,16 @@ class Constrained(System):
     q: SX
     v: SX
     p: SX
+    repeated: tuple[Repeated, ...] = ()  # the elements that it is made of
 
-    def _define_common(self, given: Roles, picture: Picture | None, invariants: Model | None = None) -> dict[str, object]:
+    def _define_common(
+        self, given: Roles, picture: Picture | None, invariants: Model | None = None, elements: Sequence[Element] | None = None
+    ) -> dict[str, object]:
         """Define what mechanical and Hamiltonian systems share; returns what energies may use beside their variables."""
         inputs, force, nonholonomic = given.get("inputs"), given.get("force"), given.get("nonholonomic")
         if inputs is not None:
             self._define_inputs(inputs)
+        self.repeated = repeated(self, elements)
         extra: dict[str, object] = {}
         if invariants is not None:
             value = column("invariants", self._trace("invariants", invariants, ("q",)))
@@ -72,17 +77,25 @@ class Constrained(System):
             # passed symbolically, so that discrete gradients can differentiate through them
             extra["invariants"] = symbols(ca.densify(value), (value.numel(),))
         holonomic, dissipation = given.get("holonomic"), given.get("dissipation")
+        g = SX(0, 1)
         if holonomic is not None:
-            self._define_holonomic(column("holonomic", self._trace("holonomic", holonomic, ("q", "t", "invariants"), extra)))
+            g = column("holonomic", self._trace("holonomic", holonomic, ("q", "t", "invariants"), extra))
+        self._define_holonomic(g)
         own = ("q", "v", "p", "t") if "p" in self.state else ("q", "v", "t")
+        damping = [e.matrix(self) for e in self.repeated if "dissipation" in e.roles]
         if dissipation is not None:
-            self._define("dissipation", square("dissipation", self._trace("dissipation", dissipation, own), self.nv))
+            damping.append(square("dissipation", self._trace("dissipation", dissipation, own), self.nv))
+        if damping:
+            self._define("dissipation", sum(damping[1:], damping[0]))
+        forces = [e.column("force", self) for e in self.repeated if "force" in e.roles]
         if force is not None:
             if not self.nu and callable(force) and "u" in getattr(getattr(force, "__code__", None), "co_varnames", ()):
                 raise ModelError("force uses u, but the system has no inputs: say how many, inputs=1, or give their matrix B(q)")
             f = column("force", self._trace("force", force, (*own, "u")), self.nv)
             self._finite(f, "force")
-            self._define("force", f)
+            forces.append(f)
+        if forces:
+            self._define("force", sum(forces[1:], forces[0]))
         if nonholonomic is not None:
             self._define_nonholonomic(nonholonomic)
         attach(self, picture)
@@ -101,13 +114,20 @@ class Constrained(System):
         self._define("inputs", B)
 
     def _define_holonomic(self, g: SX) -> None:
+        """The constraints that were given for the whole system, and then those of its elements."""
         self._finite(g, "holonomic")
-        acting = set(ca.jacobian(g, self.q).sparsity().row())
+        acting = set(ca.jacobian_sparsity(g, self.q).row())
         for i in range(g.numel()):
             if i not in acting:
                 raise ModelError(f"holonomic constraint {i + 1} does not depend on q")
+        g = ca.vertcat(g, *(ca.vec(e.values("holonomic", self)) for e in self.repeated if e.constraints))
         if g.numel():
             self._define("holonomic", ca.densify(g))
+
+    @property
+    def _own(self) -> int:
+        """The number of holonomic constraints that are not those of elements; they are the first."""
+        return self.mh - sum((e.constraints * e.count for e in self.repeated), 0)
 
     def _define_nonholonomic(self, nonholonomic: Model) -> None:
         """`A(q) v + a(q, t)`, checked to be linear in `v`; a matrix `A(q)` may be given instead."""
@@ -157,7 +177,15 @@ class Constrained(System):
     def _derived(self, role: str) -> SX:
         """Expressions that follow from the given roles, made when first asked for."""
         if role == "normal":  # dg/dq of the holonomic constraints
-            return ca.jacobian(self.expression("holonomic"), self.q) if self.mh else SX(0, self.n)
+            own = ca.jacobian(self.expression("holonomic")[: self._own], self.q) if self._own else SX(0, self.n)
+            return ca.vertcat(own, *(e.normal(self) for e in self.repeated if e.constraints))
+        if role == "normal_radius":  # radii of curvature of the holonomic constraints
+            own = scales.radii(self.role("normal")[: self._own, :], self.q)
+            return ca.vertcat(own, *(ca.vec(e.values("radius", self)) for e in self.repeated if e.constraints))
+        if role == "radius":  # and of all rows of the jacobian
+            if self.has("kinematics"):
+                return scales.radii(self.role("jacobian"), self.q)
+            return ca.vertcat(self.role("normal_radius"), scales.radii(self.role("jacobian")[self.mh :, :], self.q))
         if role == "jacobian":  # all constraints at velocity level are jacobian @ v + rate: holonomic ones first
             rows = self.role("normal")
             if self.has("kinematics"):
@@ -288,15 +316,23 @@ class Constrained(System):
         Rounding leaves false solutions to the equations of a step. A true one does not lead further than `FAR` times what
         positions, rods, and the velocities at both ends explain.
         """
-        normal, out = self.role("normal"), []
-        rows = [i for i in range(self.mh) if ca.depends_on(normal[i, :], self.q)]
+        rows, out = self._curved(), []
         if "position" in levels and rows:
-            G = normal[rows, :]
-            out.append((self.expression("holonomic")[rows], ca.sqrt(ca.sum2(G**2)) * scales.reach(self, G)))
+            size = ca.sqrt(ca.sum2(self.role("normal") ** 2)) * self.role("normal_radius")
+            out.append((self.expression("holonomic")[rows], size[rows]))
         speed = ca.norm_2(self.of_state(self.qdot(self.q, self.v)))
         known = ca.vertcat(*(getattr(self, name) for name in self.state)), ca.vertcat(*(start[name] for name in self.state))
-        length = ca.norm_2(start["q"]) + ca.norm_2(scales.reach(self, self.role("jacobian")))
+        length = ca.norm_2(start["q"]) + ca.norm_2(self.role("radius"))
         out.append((ca.norm_2(self.q - start["q"]), scales.FAR * (length + h * (speed + ca.substitute(speed, *known)))))
+        return out
+
+    def _curved(self) -> list[int]:
+        """The holonomic constraints that are not linear in `q`."""
+        out, start = scales.curved(self.role("normal")[: self._own, :], self.q), self._own
+        for e in self.repeated:
+            if e.constraints:
+                out += (start + e.curved).tolist()
+                start += e.constraints * e.count
         return out
 
     def _groups(self, y: SX, v: SX, moved: SX) -> scales.Groups:

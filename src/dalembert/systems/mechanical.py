@@ -15,6 +15,7 @@ from dalembert.errors import ModelError, suggesting
 from dalembert.systems import conversions, scales
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.dae import IndexTwoDAE
+from dalembert.systems.elements import Element, parameters_of
 from dalembert.systems.equations import Equations, equations
 from dalembert.systems.form import Form, inverse_by_blocks
 from dalembert.systems.hamiltonian import Hamiltonian
@@ -64,6 +65,8 @@ class Mechanical(Constrained):
         Default initial values, `{"q": ..., "v": ...}`.
     picture
         What to draw, a `Picture`.
+    elements
+        Parts that are repeated, a list of `da.Element`: springs, rods, dampers. What they have is added to the above.
 
     Notes
     -----
@@ -96,13 +99,14 @@ class Mechanical(Constrained):
         name: str | None = None,
         initial: Mapping[str, ArrayLike] | None = None,
         picture: Picture | None = None,
+        elements: Sequence[Element] | None = None,
     ) -> None:
-        super().__init__(coordinates, parameters, name, initial, dimension)
+        super().__init__(coordinates, parameters_of(elements, parameters), name, initial, dimension)
         if kinematics is not None:
             self._define_kinematics(kinematics)
         extra = self._define_common(
             {"holonomic": holonomic, "nonholonomic": nonholonomic, "dissipation": dissipation, "force": force, "inputs": inputs},
-            picture, invariants,
+            picture, invariants, elements,
         )  # fmt: skip
         M = square("mass", self._trace("mass", mass, ("q",)), self.nv)
         self._finite(M, "mass")
@@ -112,7 +116,7 @@ class Mechanical(Constrained):
         given = 0.0 if potential is None else potential
         V = scalar("potential", self._trace("potential", given, ("q", "t", "invariants"), extra))
         self._finite(V, "potential")
-        self._define("potential", V)
+        self._define("potential", sum((e.total(self) for e in self.repeated if "potential" in e.roles), V))
         self._check_numbers("mass", "dissipation")
 
     def _derived(self, role: str) -> SX:

@@ -59,7 +59,9 @@ def typical(x: SX, labels: Labels = (), count: int = 1) -> SX:
     """The root mean square of the entries, of each group."""
     if count == 1:
         return ca.norm_2(ca.densify(x)) / np.sqrt(x.numel()) if x.numel() else SX(0.0)
-    members = [[i for i, k in enumerate(labels) if k == group] for group in range(count)]
+    members: list[list[int]] = [[] for _ in range(count)]
+    for i, k in enumerate(labels):
+        members[k].append(i)
     return ca.vertcat(*(typical(x[own]) if own else SX(0.0) for own in members))
 
 
@@ -73,7 +75,7 @@ def full(size: SX, n: int) -> SX:
     return size if size.numel() == n else ca.repmat(size, n, 1)
 
 
-def reach(s: Constrained, G: SX) -> SX:
+def radii(G: SX, q: SX) -> SX:
     """For each row of a constraint matrix its radius of curvature, `|G_j| / |dG_j/dq|`: a rod's length; zero where it is linear.
 
     `|G_j|` times this is the size of the terms of `g_j`, wherever the origin of the coordinates lies.
@@ -82,9 +84,18 @@ def reach(s: Constrained, G: SX) -> SX:
         return SX(0, 1)
     entries: SX = G.nz[:]
     rows = ca.Sparsity.triplet(G.size1(), entries.numel(), G.sparsity().row(), list(range(entries.numel())))
-    bend = ca.sqrt(SX.ones(rows) @ ca.densify(ca.sum2(ca.jacobian(entries, s.q) ** 2)))
+    bend = ca.sqrt(SX.ones(rows) @ ca.densify(ca.sum2(ca.jacobian(entries, q) ** 2)))
     size = ca.sqrt(ca.sum2(G**2))
     return ca.densify(ca.if_else(bend > 0, size / (bend + 1e-300), 0))
+
+
+def curved(G: SX, q: SX) -> list[int]:
+    """The rows of a constraint matrix that depend on `q`: their constraints are not linear."""
+    entries: SX = G.nz[:]
+    if not entries.numel():
+        return []
+    rows = np.array(G.sparsity().row())
+    return sorted({int(i) for i in rows[ca.jacobian_sparsity(entries, q).row()]})
 
 
 class Motion:
@@ -102,7 +113,7 @@ class Motion:
 
     def length(self) -> SX:
         """The size of the positions, and of the rods between them."""
-        return self.positions(self.s.q) + typical(reach(self.s, self.s.role("jacobian")), self.rows, self.count)
+        return self.positions(self.s.q) + typical(self.s.role("radius"), self.rows, self.count)
 
     def resolved(self, pull: SX, v: SX) -> SX:
         """The size of free accelerations `pull`, but no more than what moves parts by the positions and rods in a step.
@@ -110,7 +121,7 @@ class Motion:
         Reactions may cancel any acceleration, but for its round-off. That of a larger one is no excuse: positions are defined
         better. Constraints that are linear have no length to compare with.
         """
-        rod = typical(reach(self.s, self.s.role("jacobian")), self.rows, self.count) if self.s.m else SX(0.0)
+        rod = typical(self.s.role("radius"), self.rows, self.count) if self.s.m else SX(0.0)
         most = ((self.positions(self.s.q) + rod) / self.h + self.velocities(v)) / self.h
         return ca.if_else(rod > 0, ca.fmin(pull, most), pull) if self.s.m else ca.fmin(pull, most)
 
@@ -127,10 +138,9 @@ class Motion:
         velocity = (G @ ca.fabs(v) + ca.sum2(G) * fast) / 8
         out = {"velocity": velocity, "nonholonomic": velocity[s.mh :]}
         if s.mh:
-            own = s.role("normal")
-            N = ca.fabs(own)
+            N = ca.fabs(s.role("normal"))
             step = spread(h * self.velocities(v) + h**2 * pull, self.rows[: s.mh])
-            out["position"] = (N @ ca.fabs(s.q) + ca.sum2(N) * (step + reach(s, own))) / 8
+            out["position"] = (N @ ca.fabs(s.q) + ca.sum2(N) * (step + s.role("normal_radius"))) / 8
         return out
 
 

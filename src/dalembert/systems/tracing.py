@@ -41,6 +41,22 @@ def _numpy_mode(mode: int = 1) -> Iterator[None]:
             ca.GlobalOptions.setNumpyMode(before)
 
 
+class Lazy(Mapping[str, object]):
+    """Arguments that are made when they are asked for: of a large system each has many symbols."""
+
+    def __init__(self, makers: Mapping[str, Callable[[], object]]) -> None:
+        self._makers = makers
+
+    def __getitem__(self, name: str) -> object:
+        return self._makers[name]()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._makers)
+
+    def __len__(self) -> int:
+        return len(self._makers)
+
+
 def call(role: str, function: object, arguments: Mapping[str, object], known: Mapping[str, object]) -> SX:
     """Call `function` with the arguments that its signature names, as an SX matrix.
 

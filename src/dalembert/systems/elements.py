@@ -1,0 +1,318 @@
+"""Elements: a function of a few local coordinates, repeated over a system.
+
+A spring, a rod or a damper is written once, as a function of its own coordinates, and `nodes` says which coordinates of the
+system these are, one row for each repetition. The function is traced once. Its values and derivatives are evaluated for all rows
+by CasADi's `map` and added to where they belong, so that the work in Python does not depend on the number of rows.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+from numpy.typing import ArrayLike, NDArray
+
+from dalembert.checking import shown, text, whole
+from dalembert.errors import ModelError, strict
+from dalembert.systems import scales, tracing
+from dalembert.systems.shapes import Array, column, mapping, numbers, scalar, square
+from dalembert.systems.tracing import Model
+
+if TYPE_CHECKING:
+    from dalembert.systems.constrained import Constrained
+
+Indices = NDArray[np.int64]
+ROLES = ("potential", "holonomic", "dissipation", "force")
+
+
+@strict
+@dataclass(frozen=True, eq=False)
+class Element:
+    """A part of a `Mechanical` system that is repeated: a function of a few coordinates, and a table of these.
+
+    Parameters
+    ----------
+    nodes
+        Whole numbers, one row for each repetition: the indices in `q` of its local coordinates. With `dimension` they are numbers
+        of particles instead.
+    potential
+        `V(q, t)` of one repetition; the system's is the sum of all.
+    holonomic
+        `g(q, t)`, one constraint or a vector of them; those of the first row come first, after the system's own.
+    dissipation
+        Rayleigh matrix `R(q, v)` of the local velocities: a matrix, its diagonal, or one number.
+    force
+        Applied force `f(q, v, t, u)` on the local coordinates.
+    parameters
+        Names with one number for all repetitions, or with an array that has one row for each. They become parameters of
+        the system: `simulate(parameters=...)` replaces them. Parameters of the system can be used by name too.
+    dimension
+        Dimension of space, where nodes are particles: particle `i` has the coordinates `dimension * i` and following, and
+        `q` and `v` are matrices with one row for each particle.
+    name
+        What the element is called in messages.
+
+    Notes
+    -----
+    Arguments of functions are matched by name: `q`, `v`, `t`, `u` and any parameter, as in `Mechanical`.
+    """
+
+    nodes: ArrayLike
+    potential: Model | None = None
+    holonomic: Model | None = None
+    dissipation: Model | None = None
+    force: Model | None = None
+    parameters: Mapping[str, ArrayLike] | None = None
+    dimension: int | None = None
+    name: str = "element"
+
+    def __post_init__(self) -> None:
+        text("name", self.name, ModelError)
+        if all(getattr(self, role) is None for role in ROLES):
+            raise ModelError(f"{self.name} does nothing: give it a potential, a holonomic constraint, a dissipation or a force")
+        given = {key: numbers(f"{self.name}: parameter {key!r}", x) for key, x in mapping("parameters", self.parameters).items()}
+        object.__setattr__(self, "parameters", given)
+        if self.dimension is not None and whole("dimension", self.dimension, ModelError) > 3:
+            raise ModelError(f"{self.name}: dimension is the dimension of space, 1, 2 or 3, not {self.dimension!r}")
+        nodes = self._numbers()
+        object.__setattr__(self, "nodes", nodes)
+        for key, value in given.items():
+            if value.ndim and len(value) != len(nodes):
+                raise ModelError(
+                    f"{self.name}: parameter {key!r} has {len(value)} rows, but nodes has {len(nodes)}; give one row for each, "
+                    "one number for all, or make it a parameter of the system"
+                )
+
+    def _numbers(self) -> Indices:
+        """The nodes as a table of whole numbers."""
+        try:
+            nodes = np.array(self.nodes)
+        except ValueError as error:
+            raise ModelError(f"{self.name}: nodes must be a table with rows of one length: {error}") from error
+        if nodes.ndim != 2 or not nodes.size or nodes.dtype.kind not in "iu":
+            what = f"the shape {nodes.shape} and the type {nodes.dtype}"
+            raise ModelError(f"{self.name}: nodes must be a table of whole numbers, one row for each repetition; it has {what}")
+        if nodes.min() < 0:
+            raise ModelError(f"{self.name}: nodes are counted from 0, {nodes.min()} is none")
+        return nodes.astype(np.int64)
+
+
+class Repeated:
+    """An element in a system: its local functions, and where what they give belongs."""
+
+    def __init__(self, system: Constrained, element: Element) -> None:
+        self.element, self.name, nodes = element, element.name, np.asarray(element.nodes)
+        d = element.dimension
+        self.index: Indices = (
+            nodes if d is None else (nodes[:, :, None] * d + np.arange(d)).reshape(len(nodes), -1).astype(np.int64)
+        )
+        if self.index.max() >= system.n:
+            what = f"{system.n} coordinates" if d is None else f"{system.n // d} particles in {d} dimensions"
+            raise ModelError(f"{self.name}: nodes has the number {nodes.max()}, but the system has {what}, counted from 0")
+        if system.nv != system.n:
+            raise ModelError(f"{self.name}: elements do not go with kinematics: velocities are not those of the coordinates")
+        self.count, self.size, self.nu = len(self.index), self.index.shape[1], system.nu
+        self.q, self.v = SX.sym("q", self.size), SX.sym("v", self.size)
+        self.t, self.u = SX.sym("t"), SX.sym("u", self.nu)
+        self._arrange(system)
+        self._made: dict[str, ca.Function] = {}
+        self.roles = {role: self._trace(system, role) for role in ROLES if getattr(element, role) is not None}
+
+    def _arrange(self, system: Constrained) -> None:
+        """The parameters that its functions use: symbols for one row, and where the values of all rows are."""
+        functions = [f for role in ROLES if callable(f := getattr(self.element, role))]
+        used = {name for f in functions for name in _arguments(f)}
+        places, start = [], 0
+        self.arguments: dict[str, object] = {}
+        own: dict[str, Array] = dict(self.element.parameters or {})  # type: ignore[arg-type]  # made so
+        symbols = []
+        for name, value in system.parameters.items():
+            if name in used:
+                rows = name in own and value.ndim > 0
+                shape = value.shape[1:] if rows else value.shape
+                size = int(np.prod(shape))
+                at = start + np.arange(size) + (size * np.arange(self.count)[:, None] if rows else 0)
+                places.append(np.broadcast_to(at, (self.count, size)))
+                symbols.append(SX.sym(name, size))
+                self.arguments[name] = tracing.symbols(symbols[-1], shape)
+            start += value.size
+        self.par = ca.vertcat(*symbols) if symbols else SX(0, 1)
+        self.places: Indices = np.hstack(places).astype(np.int64) if places else np.zeros((self.count, 0), dtype=np.int64)
+
+    def _trace(self, system: Constrained, role: str) -> SX:
+        """One of its functions, called with local symbols; its shape checked."""
+        d, what = self.element.dimension, f"{self.name}: {role}"
+        shape = (self.size,) if d is None else (self.size // d, d)
+        known: dict[str, object] = {name: tracing.symbols(getattr(self, name), shape) for name in ("q", "v")}
+        known |= {"t": tracing.symbols(self.t, ()), "u": tracing.symbols(self.u, (self.nu,))}
+        allowed = {"force": ("q", "v", "t", "u"), "dissipation": ("q", "v", "t")}.get(role, ("q", "t"))
+        arguments = {name: known[name] for name in allowed} | self.arguments
+        value = tracing.call(what, getattr(self.element, role), arguments, known | arguments)
+        if role == "potential":
+            value = scalar(what, value)
+        elif role == "dissipation":
+            value = square(what, value, self.size)
+        elif role == "force":
+            value = ca.densify(_flat(what, value, self.size))
+        else:
+            value = ca.densify(column(what, value))
+            acting = set(ca.jacobian_sparsity(value, self.q).row())
+            for i in range(value.numel()):
+                if i not in acting:
+                    raise ModelError(f"{what}: constraint {i + 1} does not depend on q")
+        system._finite(value, what)
+        return value
+
+    # ---- the same for all rows ---------------------------------------------------------------------------
+
+    def local(self, role: str) -> ca.Function:
+        """A role, or what is derived from it, as a function of the local coordinates."""
+        if role not in self._made:
+            value = self.roles[role] if role in self.roles else self._derived(role)
+            self._made[role] = ca.Function(role, [self.q, self.v, self.t, self.u, self.par], [value])
+        return self._made[role]
+
+    def _derived(self, role: str) -> SX:
+        if role == "slope":
+            return ca.densify(ca.gradient(self.roles["potential"], self.q))
+        if role == "normal":
+            return ca.jacobian(self.roles["holonomic"], self.q)
+        if role == "radius":
+            return scales.radii(self.local("normal")(self.q, self.v, self.t, self.u, self.par), self.q)
+        raise KeyError(role)
+
+    def rows(self, x: SX) -> SX:
+        """The local entries of a vector like `q`, one column for each repetition."""
+        return ca.reshape(x[self.index.ravel().tolist()], self.size, self.count)
+
+    def constants(self, par: SX) -> SX:
+        """The parameters of all repetitions, one column for each."""
+        return ca.reshape(par[self.places.ravel().tolist()], self.places.shape[1], self.count)
+
+    def map(self, function: ca.Function, *arguments: SX) -> SX:
+        """A function of local arguments for all repetitions; one column is the same for all of them."""
+        columns = [a if a.size2() == self.count else ca.repmat(a, 1, self.count) for a in arguments]
+        out: SX = function.map(self.count)(*columns) if self.count > 1 else function(*columns)
+        return out
+
+    def values(self, role: str, s: Constrained) -> SX:
+        """A role of all repetitions side by side, in the symbols of the system."""
+        return self.map(self.local(role), self.rows(s.q), self.rows(s.v), s.t, s.u, self.constants(s.par))
+
+    def total(self, s: Constrained) -> SX:
+        """The potential of all."""
+        return total(ca.vec(self.values("potential", s)))
+
+    def column(self, role: str, s: Constrained) -> SX:
+        """Local vectors, added to where they belong in one like `q`."""
+        return self.added(ca.vec(self.values(role, s)), s.n)
+
+    def added(self, entries: SX, n: int) -> SX:
+        """Entries of local vectors one after another, added to where they belong in a vector."""
+        return ca.densify(scattered(entries, self.index.ravel(), np.zeros(self.index.size, dtype=np.int64), (n, 1)))
+
+    def matrix(self, s: Constrained) -> SX:
+        """Local matrices of dissipation, added to where they belong."""
+        i, j = self._pattern("dissipation")
+        rows, columns = self.index[:, i].ravel(), self.index[:, j].ravel()
+        return scattered(self.values("dissipation", s).nz[:], rows, columns, (s.n, s.n))
+
+    def normal(self, s: Constrained) -> SX:
+        """`dg/dq` of its constraints."""
+        i, j = self._pattern("normal")
+        rows = (self.constraints * np.arange(self.count)[:, None] + i).ravel()
+        return scattered(self.values("normal", s).nz[:], rows, self.index[:, j].ravel(), (self.constraints * self.count, s.n))
+
+    def _pattern(self, role: str) -> tuple[Indices, Indices]:
+        rows, columns = self.local(role).sparsity_out(0).get_triplet()
+        return np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64)
+
+    @property
+    def constraints(self) -> int:
+        """Constraints of one repetition."""
+        return int(self.roles["holonomic"].numel()) if "holonomic" in self.roles else 0
+
+    @cached_property
+    def curved(self) -> Indices:
+        """Its constraints that are not linear in `q`, counted over all repetitions."""
+        own = scales.curved(self.local("normal")(self.q, self.v, self.t, self.u, self.par), self.q)
+        return (self.constraints * np.arange(self.count)[:, None] + np.array(own, dtype=np.int64)).ravel()
+
+    def pairs(self) -> list[tuple[int, int]]:
+        """The particles that it joins, where it joins two."""
+        nodes = np.asarray(self.element.nodes)
+        return [(int(a), int(b)) for a, b in nodes] if self.element.dimension in (2, 3) and nodes.shape[1] == 2 else []
+
+
+def _arguments(function: Model) -> list[str]:
+    """The names of the arguments of a function; none where they cannot be told, which is said when it is called."""
+    try:
+        return list(inspect.signature(function).parameters)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return []
+
+
+def _flat(what: str, value: SX, size: int) -> SX:
+    """A vector with an entry for each local coordinate; of a matrix, with a row for each particle, row by row."""
+    if value.numel() != size:
+        raise ModelError(f"{what} must return {size} entries, one for each local coordinate, got the shape {value.shape}")
+    return ca.vec(value if value.is_vector() else value.T)
+
+
+def total(x: SX) -> SX:
+    """The sum of the entries of a vector, in halves: rounding adds up with the logarithm of their number."""
+    while (n := x.numel()) > 1:
+        half = n // 2
+        x = ca.vertcat(x[:half] + x[half : 2 * half], x[2 * half :])
+    return x
+
+
+def scattered(entries: SX, rows: Indices, columns: Indices, shape: tuple[int, int]) -> SX:
+    """A matrix of entries at given places; several at one place are added."""
+    keys, place = np.unique(columns * shape[0] + rows, return_inverse=True)
+    if not len(keys):
+        return SX(*shape)
+    if len(keys) == len(place):
+        values = entries[np.argsort(place).tolist()]
+    else:
+        pattern = ca.Sparsity(len(keys), len(place), list(range(len(place) + 1)), place.tolist())
+        values = ca.densify(ca.DM(pattern, 1.0) @ entries)
+    starts = np.searchsorted(keys // shape[0], np.arange(shape[1] + 1))
+    return SX(ca.Sparsity(*shape, starts.tolist(), (keys % shape[0]).tolist()), values)
+
+
+def parameters_of(elements: Sequence[Element] | None, own: Mapping[str, ArrayLike] | None) -> dict[str, ArrayLike]:
+    """The parameters of a system with those of its elements; a name has one owner."""
+    out: dict[str, ArrayLike] = mapping("parameters", own)
+    for element in _listed(elements):
+        for key, value in (element.parameters or {}).items():
+            if key in out:
+                raise ModelError(
+                    f"{element.name}: there is another parameter {key!r}; give this one another name, or make one of the system"
+                )
+            out[key] = value
+    return out
+
+
+def _listed(elements: Sequence[Element] | None) -> list[Element]:
+    if isinstance(elements, Element):
+        raise ModelError("elements is a list: write elements=[da.Element(...)]")
+    try:
+        out = [] if elements is None else list(elements)
+    except Exception as error:  # iteration runs code of the value's own type
+        raise ModelError(f"elements must be a list of da.Element(...), not {shown(elements)}") from error
+    for element in out:
+        if not isinstance(element, Element):
+            raise ModelError(f"elements must be a list of da.Element(...); {shown(element)} is none")
+    return out
+
+
+def repeated(system: Constrained, elements: Sequence[Element] | None) -> tuple[Repeated, ...]:
+    """The elements of a system, bound to it."""
+    return tuple(Repeated(system, element) for element in _listed(elements))
