@@ -39,31 +39,35 @@ def looks(step: Step, common: list[SX]) -> list[Look]:
     out, known, kept = [], list(common), list(step.kept)
     for k, solve in enumerate(step.solves):
         x, seen, scale = solve.unknowns, measured(solve), SX.sym("scale", solve.scale.numel())
-        missed, kept = _missed(step, kept, [*known, x])
-        weight = 1 / (solve.scale + TINY) if seen is None else solve.scale
-        weigh = ca.Function(f"weigh{k}", known, [ca.densify(weight)])
-        out.append(Look(x.numel(), seen, weigh, _acceptance(k, solve, known, scale, seen, missed)))
+        off, kept = missed(step, kept, k)
+        out.append(Look(x.numel(), seen, weighing(k, solve, known), _acceptance(k, solve, known, scale, seen, off)))
         known = [*known, x]
     return out
 
 
-def _missed(step: Step, kept: list[ca.Function], inputs: list[SX]) -> tuple[SX, list[ca.Function]]:
-    """What the next state misses of what the step keeps, relative to its sizes, and what later solves have to look at.
+def weighing(k: int, solve: Solve, known: list[SX]) -> ca.Function:
+    """The sizes of what is measured: those at which the round-off of the unknowns begins, or one over those of the residual."""
+    weight = 1 / (solve.scale + TINY) if solve.measure == "residual" else solve.scale
+    return ca.Function(f"weigh{k}", known, [ca.densify(weight)])
 
-    A solve looks at all that its unknowns lead to first.
+
+def missed(step: Step, kept: list[ca.Function], k: int, thorough: bool = True) -> tuple[SX, list[ca.Function]]:
+    """What the next state misses of what the step keeps, relative to its sizes, and what solves after number `k` have to look at.
+
+    A solve looks at all that its unknowns lead to first. What rounding can do is added to the sizes where the look is `thorough`.
     """
     out, later = [], []
-    known = {s.element_hash() for s in ca.symvar(ca.veccat(*inputs))}
+    unknown = ca.vertcat(*(solve.unknowns for solve in step.solves[k + 1 :]))
     before, next_state = ca.vertcat(*step.state.values()), ca.vertcat(*step.next.values())
     for function in kept:
         n = function.numel_in(0)
         after = next_state[:n]
         values = [after, step.t + step.h, step.par, before[:n], step.h]
         rows, size = function(*values)
-        if any(s.element_hash() not in known for s in ca.symvar(ca.vertcat(rows, size))):
+        if unknown.numel() and ca.depends_on(ca.vertcat(rows, size), unknown):
             later.append(function)
             continue
-        _, rounding = sizes(function, values, [ca.fabs(after), None, None, None, None])
+        rounding = sizes(function, values, [ca.fabs(after), None, None, None, None])[1] if thorough else SX(0.0)
         out.append(rows / (size + rounding + TINY))
     return ca.vertcat(*out), later
 

@@ -185,22 +185,27 @@ class VirtualMachine:
         x, last, before = (np.split(a, p.cuts) for a in (self.x, self.last, self.before))
         self.work, self.check = np.zeros(2), np.zeros(1)
         self._lock = Lock()  # the buffers serve one run at a time
-        self.solves = []
+        self.solves: list[tuple[Call, Parts]] = []
         self._keep: list[object] = []
         self.looked, self.seen = np.zeros(p.n_kept - 2), [False]
-        *scales, singles = np.split(self.looked, np.cumsum([stage.look.n_scale for stage in p.stages]))
-        for k, stage in enumerate(p.stages):
-            scale, size, known = scales[k], np.zeros(1), [*common, *x[:k]]
-            place = Place(x[k], known, [*common, self.constants, *x[:k]], [last[k], before[k]], scale, size)
-            weigh = self._bind(stage.look.weigh, known, [scale])
-            accept = self._bind(stage.look.accept, [*known, x[k], scale], [size])
-            begin, renew, update = self._linear_solver(stage, place)
-            self.solves.append(
-                (weigh, Parts(begin, renew, update, accept, _view(size), stage.linear, _view(singles[k : k + 1]), self.seen))
-            )
+        *scales, singles = np.split(self.looked, np.cumsum([solve.scale.numel() for solve in p.step.solves]))
+        for k, scale in enumerate(scales):
+            known = [*common, *x[:k]]
+            place = Place(x[k], known, [*common, self.constants, *x[:k]], [last[k], before[k]], scale, np.zeros(1))
+            self.solves.append(self._solve(k, place, _view(singles[k : k + 1])))
         self.prelude = self._bind(p.prelude, [self.h, self.par], [self.constants])
         hot = [*common, self.constants, *x]
         self.finish = self._bind(p.finish, hot, [self.next, self.lam, self.work, self.check])
+
+    def _solve(self, k: int, at: Place, single: memoryview[float]) -> tuple[Call, Parts]:
+        """The look at the sizes of a solve, and its iteration."""
+        stage = self.program.stages[k]
+        weigh = self._bind(stage.look.weigh, at.known, [at.scale])
+        accept = self._bind(stage.look.accept, [*at.known, at.x, at.scale], [at.size])
+        return weigh, self._parts(at, single, stage.linear, self._linear_solver(stage, at), accept)
+
+    def _parts(self, at: Place, single: memoryview[float], linear: bool, changes: tuple[Call, Call, Call], accept: Call) -> Parts:
+        return Parts(*changes, accept, _view(at.size), linear, single, self.seen)
 
     def _linear_solver(self, stage: Stage, at: Place) -> tuple[Call, Call, Call]:
         """The parts of an iteration: the first change from a guess; one with a new Jacobian; one with the last."""

@@ -37,6 +37,7 @@ from dalembert.systems.batch import batch
 from dalembert.systems.instructions import as_written
 
 SX = ca.SX
+LARGE = 20_000  # operations of the equations of a step, beyond which they are not eliminated by expressions
 WEIGH_EVERY = 64  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
 
 
@@ -124,8 +125,11 @@ class Program:
         # what is finite vanishes beside the sum of squares at which a state counts as infinite
         other = ca.sum1(fast.lam) + ca.sum1(work)
         with as_written():
-            outputs = [after, fast.lam, work, squares(after) + ca.fabs(other) * (1 / HUGE)]
+            outputs = [after, fast.lam, work, self._squares(after) + ca.fabs(other) * (1 / HUGE)]
             return ca.Function("finish", [*self.hot, *self.unknowns], [ca.densify(x) for x in outputs])
+
+    def _squares(self, x: SX) -> SX:
+        return squares(x)
 
     def _stage(self, k: int, draft: Draft) -> Stage:
         known = self.unknowns[:k]
@@ -176,6 +180,16 @@ class Program:
         """All functions in the order in which a step calls them."""
         out = [f for s in self.stages for f in (s.begin, s.renew, s.update, s.look.accept, s.look.weigh)]
         return [self.prelude, *out, self.finish]
+
+    @cached_property
+    def size(self) -> int:
+        """Operations of the equations of a step, before anything is eliminated."""
+        return int(ca.n_nodes(ca.veccat(*(solve.residual for solve in self.step.solves)))) if self.step.solves else 0
+
+    @property
+    def large(self) -> bool:
+        """Whether the step is left as it is, and factorised in numbers."""
+        return self.size > LARGE
 
     @cached_property
     def operations(self) -> int:

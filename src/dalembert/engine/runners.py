@@ -12,11 +12,13 @@ import numpy as np
 from dalembert.engine import compiler, sweeps
 from dalembert.engine.emission import source
 from dalembert.engine.inputs import Inputs
+from dalembert.engine.large import LargeProgram
 from dalembert.engine.machine import NONE, Memory, Pivoted, VirtualMachine
 from dalembert.engine.native import Native
 from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.engine.run import Array, Layout, Pivots
 from dalembert.engine.runner import Runner
+from dalembert.engine.sparse import Careful, Sparse
 from dalembert.engine.swept import Swept
 from dalembert.errors import CompilerError, ModelError
 from dalembert.systems.cache import Cache
@@ -72,6 +74,8 @@ class Engine:
         self._native: Native | None = None
         self._swept: Swept | None = None
         self._pivoted: Pivoted | None = None
+        self._sparse: Sparse | None = None
+        self._careful: Careful | None = None
         self._source: str | None = None
 
     def start(self, state: Array, par: Array, t: float, h: float, known: Array | None = None) -> Memory:
@@ -91,9 +95,21 @@ class Engine:
         self._pivoted = self._pivoted or Pivoted(self.program)
         return self._pivoted
 
-    def careful(self) -> Pivoted:
+    def sparse(self) -> Sparse:
+        """Newton's iteration with sparse factors in numbers, for large steps."""
+        self._sparse = self._sparse or Sparse(self._large)
+        return self._sparse
+
+    @cached_property
+    def _large(self) -> LargeProgram:
+        return LargeProgram(self.program.step)
+
+    def careful(self) -> Runner:
         """Newton's iteration with partial pivoting."""
-        return self.pivoted()
+        if not self.program.large:
+            return self.pivoted()
+        self._careful = self._careful or Careful(self._large)
+        return self._careful
 
     @property
     def pivots(self) -> Pivots | None:
@@ -117,7 +133,7 @@ class Engine:
 
     def repivoted(self) -> Engine:
         """The same with pivots that suit the matrices which the pivoted solver met last."""
-        return self.using(self.program.suited(self.pivoted().matrices))
+        return self if self.program.large else self.using(self.program.suited(self.pivoted().matrices))
 
     def step_inputs(self, inputs: Inputs, t0: float, first: int, steps: int, h: float) -> Array:
         """The inputs of steps, at all the nodes of the method."""
@@ -150,6 +166,13 @@ class Engine:
         differ in their last bits, so that which of them it is depends on the run alone, never on what was compiled before.
         """
         compile = compile if isinstance(compile, str) else bool(compile)
+        if self.program.large:
+            if compile in (True, "newton"):
+                raise CompilerError(
+                    f"a step with {self.program.n_unknowns} unknowns and {self.program.size} operations in their equations is "
+                    "too large for a C compiler; compile='auto' solves it with sparse factors"
+                )
+            return self.sparse()
         if compile is False or (compile == "auto" and compiler.find() is None):
             return self.machine()
         if equal and compile != "newton" and self._sweepable:

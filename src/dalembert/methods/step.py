@@ -40,6 +40,11 @@ class Solve:
     levels: tuple[int, ...]
     measure: str = "unknowns"
     start: SX | None = None  # stands for the solutions of earlier steps in the first one; zero by default
+    slope: SX | None = None  # the Jacobian of the residual, where it was made with it
+
+    def jacobian(self) -> SX:
+        """The Jacobian of the residual."""
+        return ca.jacobian(ca.densify(self.residual), self.unknowns) if self.slope is None else self.slope
 
 
 @dataclass(frozen=True)
@@ -115,7 +120,8 @@ def split_solves(blocks: Sequence[Block]) -> tuple[Solve, ...]:
         return ()
     jacobian = ca.jacobian_sparsity(ca.vertcat(*(b.row for b in blocks)), ca.vertcat(*(b.unknowns for b in blocks)))
     owner = np.repeat(np.arange(len(blocks)), [b.unknowns.numel() for b in blocks])
-    pairs = {(int(owner[i]), int(owner[j])) for i, j in zip(*jacobian.get_triplet(), strict=True)}
+    rows, columns = (owner[np.array(x, dtype=int)] for x in jacobian.get_triplet())
+    pairs = {divmod(int(k), len(blocks)) for k in np.unique(rows * len(blocks) + columns)}
     pairs |= {(i, i) for i in range(len(blocks))}  # each row belongs to its unknown
     pattern = ca.Sparsity.triplet(len(blocks), len(blocks), *(list(x) for x in zip(*sorted(pairs), strict=True)))
     count, order, _, cuts, *_ = pattern.btf()

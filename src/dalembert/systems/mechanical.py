@@ -17,7 +17,7 @@ from dalembert.systems.constrained import Constrained
 from dalembert.systems.dae import IndexTwoDAE
 from dalembert.systems.elements import Element, parameters_of
 from dalembert.systems.equations import Equations, equations
-from dalembert.systems.form import Form, inverse_by_blocks
+from dalembert.systems.form import Form, components, inverse_by_blocks
 from dalembert.systems.hamiltonian import Hamiltonian
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture, inherit
@@ -224,14 +224,17 @@ class Mechanical(Constrained):
         return self._massless(at, par)
 
     def _massless(self, q: Array, par: Array) -> tuple[str, ...]:
-        M = self.numeric("mass", par, q=q).reshape(self.nv, self.nv)
-        if not np.isfinite(M).all():
+        M = self.value("mass", par, q=q)
+        diagonal = np.array(ca.densify(ca.diag(M))).ravel()
+        if not np.isfinite(np.array(M.nonzeros())).all():
             return ()
-        root = np.sqrt(np.maximum(np.diag(M), 1e-300))  # masses of very different size are no reason: look at the shape only
-        values, vectors = np.linalg.eigh(M / np.outer(root, root))
+        none = np.flatnonzero(diagonal <= 0).tolist()
+        root = np.sqrt(np.maximum(diagonal, 1e-300))  # masses of very different size are no reason: look at the shape only
+        for block in () if M.sparsity().is_diag() else components(M.sparsity()):
+            own = np.asarray(M[block, block].full()) / np.outer(root[block], root[block])
+            values, vectors = np.linalg.eigh(own)
+            none += [block[int(np.abs(vectors[:, i]).argmax())] for i, x in enumerate(values) if x <= 1e-13]
         names = self.coordinates if self.nv == self.n else [f"velocity {i + 1}" for i in range(self.nv)]
-        none = [i for i in range(self.nv) if M[i, i] <= 0]
-        none += [int(np.abs(vectors[:, i]).argmax()) for i, x in enumerate(values) if x <= 1e-13]
         return tuple(dict.fromkeys(names[i] for i in none))
 
     def to_dae(self, formulation: str = "index2", *, xi: float = 1.0, omega: float = 10.0) -> IndexTwoDAE:

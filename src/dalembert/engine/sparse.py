@@ -1,0 +1,190 @@
+"""Large steps: Newton's iteration with sparse factors in numbers, which are kept while they serve.
+
+A factor is taken at one iterate and serves all later ones, those of later steps too, until an iteration converges slowly. It is
+dropped wherever the model is looked at, so that a run gives the same numbers whether or not it was interrupted in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import qdldl
+from numpy.typing import NDArray
+from scipy.sparse import csc_matrix
+from scipy.sparse.linalg import splu
+
+from dalembert.engine.large import LargeProgram, LargeStage
+from dalembert.engine.looks import HUGE, ROUNDING
+from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task, VirtualMachine
+from dalembert.engine.newton import TINY, Array, Parts
+
+SYMMETRIC = 0.25  # of a matrix: the skew part up to which the symmetric part is tried in its place
+REFRESH = 0.2  # how much an iteration must gain with factors that are dear
+
+
+class Factor:
+    """A matrix of a fixed pattern, factorised: `L D L^T` of its symmetric part where that is definite, else `L U`."""
+
+    def __init__(self, pattern: ca.Sparsity) -> None:
+        self.n = pattern.size1()
+        rows, columns = np.array(pattern.row(), dtype=np.int64), np.array(pattern.get_col(), dtype=np.int64)
+        starts = np.array(pattern.colind(), dtype=np.int32)
+        self.matrix = csc_matrix((np.ones(len(rows)), rows.astype(np.int32), starts), shape=(self.n, self.n))
+        self.solve: Callable[[Array], Array] | None = None
+        self._ldl: qdldl.Solver | None = None
+        # where the entries of the transpose are: sorted by rows, they come in the order of its columns
+        self._turned = np.lexsort((columns, rows))
+        same = np.array_equal(rows[self._turned], columns) and np.array_equal(columns[self._turned], rows)
+        self._symmetric = bool(same and np.array_equal(np.unique(rows[rows == columns]), np.arange(self.n)))
+        self._try = self._symmetric
+        self._upper: NDArray[np.int64] = np.flatnonzero(rows <= columns)
+        counts = np.bincount(columns[self._upper], minlength=self.n)
+        self._half = csc_matrix(
+            (np.ones(len(self._upper)), rows[self._upper].astype(np.int32), np.r_[0, np.cumsum(counts)].astype(np.int32)),
+            shape=(self.n, self.n),
+        )
+
+    def drop(self) -> None:
+        """Forget what was factorised, and what was found of it."""
+        self.solve, self._try = None, self._symmetric
+
+    def take(self, careful: bool = False) -> None:
+        """Factorise the matrix as it stands; a `careful` look takes it as it is, with partial pivoting."""
+        if self._try and not careful and self._definite():
+            assert self._ldl is not None
+            self.solve = self._ldl.solve
+            return
+        self._try = False
+        try:
+            self.solve = splu(self.matrix).solve
+        except (RuntimeError, ValueError):  # singular, or not finite
+            self.solve = self._nothing
+
+    def _definite(self) -> bool:
+        """Factorise the symmetric part; False where that is no good."""
+        data = self.matrix.data
+        turned, first = data[self._turned], self.solve is None
+        skew, size = np.abs(data - turned).sum(), np.abs(data).sum()
+        if not np.isfinite(size) or skew > SYMMETRIC * size:
+            return False
+        self._half.data[:] = (data + turned)[self._upper] / 2
+        try:
+            if self._ldl is None:
+                self._ldl = qdldl.Solver(self._half, upper=True)
+            else:
+                self._ldl.update(self._half, upper=True)
+            if first:  # one look at the signs of all pivots, for as long as the matrix is of one kind
+                D = np.asarray(self._ldl.factors()[1])
+                return bool((D > 0).all() or (D < 0).all())
+        except (RuntimeError, ValueError):
+            self._ldl = None
+            return False
+        return True
+
+    def _nothing(self, right: Array) -> Array:
+        return np.full(self.n, np.nan)
+
+
+class Sparse(VirtualMachine):
+    """Large steps, driven from Python: functions in CasADi's virtual machine, factors by qdldl and SuperLU."""
+
+    name = "sparse"
+
+    careful = False
+
+    def __init__(self, program: LargeProgram) -> None:
+        self.large, self._factors = program, list[Factor]()
+        super().__init__(program)
+
+    def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
+        """Advance a memory by the steps of a task, up to one that fails."""
+        self._drop()
+        return super().run(memory, out, replace(task, rule=replace(task.rule, refresh=max(task.rule.refresh, REFRESH))))
+
+    def _drop(self) -> None:
+        for factor in self._factors:
+            factor.drop()
+
+    def _solve(self, k: int, at: Place, single: memoryview[float]) -> tuple[Call, Parts]:
+        stage = self.large.large_stages[k]
+        factor, own = Factor(stage.pattern), _Own(stage)
+        self._factors.append(factor)
+        x, r, missed = at.x, np.zeros(stage.n), np.zeros(stage.missed.numel_out(0))
+        guess = self._bind(stage.guess, [*at.hot, *at.history], [x])
+        values = self._bind(stage.values, [x, *at.known], [r])
+        both = self._bind(stage.both, [x, *at.known], [r, factor.matrix.data])
+        look = self._bind(stage.missed, [x, *at.known], [missed])
+        sized = self._bind(stage.weigh, at.known, [at.scale])
+
+        def change() -> None:
+            assert factor.solve is not None
+            step = factor.solve(r)
+            np.subtract(x, step, out=x)
+            at.size[0] = own.size(x, step, r, at.scale)
+
+        def renew() -> None:
+            both()
+            factor.take(self.careful)
+            change()
+
+        def update() -> None:
+            values()
+            change()
+
+        def begin() -> None:
+            guess()
+            (renew if factor.solve is None else update)()
+
+        def accept() -> None:
+            both()
+            look()
+            at.size[0] = own.ratio(x, r, abs(factor.matrix), at.scale, missed)
+
+        def weigh() -> None:
+            sized()
+            factor.drop()
+
+        # never taken for linear: the factors may be those of an earlier step
+        return weigh, self._parts(at, single, False, (begin, renew, renew if self.careful else update), accept)
+
+
+class Careful(Sparse):
+    """The careful way for single steps: a new Jacobian each time, factorised with partial pivoting."""
+
+    name = "pivoted"
+    careful = True
+
+
+class _Own:
+    """The sizes of changes and of residuals of one solve."""
+
+    def __init__(self, stage: LargeStage) -> None:
+        self.seen = None if stage.seen is None or len(stage.seen) == stage.n else np.array(stage.seen)
+        self.residual = stage.seen is None
+
+    def size(self, x: Array, change: Array, residual: Array, scale: Array) -> float:
+        """The square of the size of a change, as in `Draft`; nan where the change is not finite."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            if self.residual:
+                relative = residual * scale
+                return float(relative @ relative + 0.0 * change.sum())
+            own, by = (x, change) if self.seen is None else (x[self.seen], change[self.seen])
+            relative = by / (np.abs(own) + scale + TINY)
+            return float(relative @ relative + 0.0 * change.sum())
+
+    def ratio(self, x: Array, residual: Array, J: csc_matrix, scale: Array, missed: Array) -> float:
+        """The square of the residual relative to the size of its terms, with what is missed, as in `looks`."""
+        with np.errstate(all="ignore"):
+            own, rows = np.abs(x), np.zeros(1)
+            if self.residual:
+                rows = 1 / scale
+            elif self.seen is None:
+                own = own + scale
+            else:
+                own[self.seen] += scale
+            terms = J @ own + (1 + ROUNDING) * rows + TINY
+            ratio = np.where(terms < HUGE, residual / terms, HUGE)
+            return float(ratio @ ratio + missed @ missed)
