@@ -1,7 +1,7 @@
-"""The functions of a large step: nothing is eliminated by expressions. Residuals and sparse Jacobians, as they are.
+"""The functions of a large step: nothing is eliminated by expressions. Residuals and sparse slopes, link by link.
 
 What `Program` writes out as straight lines grows with the fill of the elimination, and so does the time to make it. Here each
-solve has its residual and its Jacobian, of a fixed pattern, and `sparse.py` factorises in numbers.
+solve has its residual as a chain of links, each with its slopes of fixed pattern; `sparse.py` does the rest in numbers.
 """
 
 from __future__ import annotations
@@ -13,35 +13,59 @@ import casadi as ca
 
 from dalembert.engine.drafts import Draft
 from dalembert.engine.factors import Factors
-from dalembert.engine.looks import measured, missed, weighing
+from dalembert.engine.looks import measured, weighing
 from dalembert.engine.program import Program
-from dalembert.methods.step import Step
+from dalembert.methods.step import Chained, Step
 
 SX = ca.SX
 
 
 @dataclass(frozen=True)
-class LargeStage:
-    """The functions of one solve of a large step.
+class Link:
+    """One value of a chain: `value(x, earlier links, known)`, and `slopes` by the sources that vary, number -1 for `x`.
 
-    `values` is `(x, known) -> residual`, `both` has the Jacobian as well; `missed` is what the next state misses of what the step
-    keeps, relative to its sizes, and `weigh` the sizes of what is measured: `seen` are the unknowns, or None for the residual.
+    It `varies` where it depends on the unknowns, directly or through others. A `straight` one is an affine function of the
+    unknowns, with a slope that does not change while they are found.
     """
 
+    value: ca.Function
+    slopes: ca.Function
+    sources: tuple[int, ...]
+    straight: bool = False
+
+    @property
+    def varies(self) -> bool:
+        return bool(self.sources)
+
+
+@dataclass(frozen=True)
+class LargeStage:
+    """One solve of a large step: its links, the last of which is the residual.
+
+    `weigh` gives the sizes of what is measured: `seen` are the unknowns, or None for the residual.
+    """
+
+    n: int
     seen: list[int] | None
     weigh: ca.Function
     guess: ca.Function
-    values: ca.Function
-    both: ca.Function
-    missed: ca.Function
+    links: tuple[Link, ...]
 
-    @property
-    def n(self) -> int:
-        return int(self.values.size1_out(0))
 
-    @property
-    def pattern(self) -> ca.Sparsity:
-        return self.both.sparsity_out(1)
+def _links(x: SX, known: list[SX], chain: Chained) -> tuple[Link, ...]:
+    """The links of a chain."""
+    out: list[Link] = []
+    names: list[SX] = []
+    for number, e in enumerate((*(e for _, e in chain.cuts), ca.densify(chain.residual))):
+        sources = {-1: x} | {j: names[j] for j in range(number) if out[j].varies}
+        sources = {j: s for j, s in sources.items() if ca.depends_on(e, s)}
+        slopes = [ca.jacobian(e, s) for s in sources.values()]
+        straight = list(sources) == [-1] and not ca.depends_on(slopes[0], x)
+        inputs = [x, *names, *known]
+        value, slope = (ca.Function(f"link{number}", inputs, outputs) for outputs in ([e], slopes))
+        out.append(Link(value, slope, tuple(sources), straight))
+        names += [chain.cuts[number][0]] if number < len(chain.cuts) else []
+    return tuple(out)
 
 
 class LargeProgram(Program):
@@ -54,22 +78,11 @@ class LargeProgram(Program):
     @cached_property
     def large_stages(self) -> list[LargeStage]:
         """The solves of the step."""
-        out, known, kept = [], list(self.common), list(self.step.kept)
-        for k, solve in enumerate(self.step.solves):
-            x = solve.unknowns
-            off, kept = missed(self.step, kept, k, thorough=False)
-            residual, inputs = ca.densify(solve.residual), [x, *known]
-            hot = [*self.hot, *known[len(self.common) :]]
-            out.append(
-                LargeStage(
-                    seen=measured(solve),
-                    weigh=weighing(k, solve, known),
-                    guess=ca.Function(f"guess{k}", [*hot, solve.last, solve.before], [ca.densify(solve.guess)]),
-                    values=ca.Function(f"values{k}", inputs, [residual]),
-                    both=ca.Function(f"both{k}", inputs, [residual, solve.jacobian()]),
-                    missed=ca.Function(f"missed{k}", inputs, [ca.densify(off)]),
-                )
-            )
+        out, known = [], list(self.common)
+        for k, (solve, chain) in enumerate(zip(self.step.solves, self.step.chains(), strict=True)):
+            x, hot = solve.unknowns, [*self.hot, *known[len(self.common) :]]
+            guess = ca.Function(f"guess{k}", [*hot, solve.last, solve.before], [ca.densify(solve.guess)])
+            out.append(LargeStage(x.numel(), measured(solve), weighing(k, solve, known), guess, _links(x, known, chain)))
             known = [*known, x]
         return out
 

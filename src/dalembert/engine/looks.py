@@ -39,8 +39,8 @@ def looks(step: Step, common: list[SX]) -> list[Look]:
     out, known, kept = [], list(common), list(step.kept)
     for k, solve in enumerate(step.solves):
         x, seen, scale = solve.unknowns, measured(solve), SX.sym("scale", solve.scale.numel())
-        off, kept = missed(step, kept, k)
-        out.append(Look(x.numel(), seen, weighing(k, solve, known), _acceptance(k, solve, known, scale, seen, off)))
+        missed, kept = _missed(step, kept, k)
+        out.append(Look(x.numel(), seen, weighing(k, solve, known), _acceptance(k, solve, known, scale, seen, missed)))
         known = [*known, x]
     return out
 
@@ -51,10 +51,10 @@ def weighing(k: int, solve: Solve, known: list[SX]) -> ca.Function:
     return ca.Function(f"weigh{k}", known, [ca.densify(weight)])
 
 
-def missed(step: Step, kept: list[ca.Function], k: int, thorough: bool = True) -> tuple[SX, list[ca.Function]]:
+def _missed(step: Step, kept: list[ca.Function], k: int) -> tuple[SX, list[ca.Function]]:
     """What the next state misses of what the step keeps, relative to its sizes, and what solves after number `k` have to look at.
 
-    A solve looks at all that its unknowns lead to first. What rounding can do is added to the sizes where the look is `thorough`.
+    A solve looks at all that its unknowns lead to first.
     """
     out, later = [], []
     unknown = ca.vertcat(*(solve.unknowns for solve in step.solves[k + 1 :]))
@@ -67,7 +67,7 @@ def missed(step: Step, kept: list[ca.Function], k: int, thorough: bool = True) -
         if unknown.numel() and ca.depends_on(ca.vertcat(rows, size), unknown):
             later.append(function)
             continue
-        rounding = sizes(function, values, [ca.fabs(after), None, None, None, None])[1] if thorough else SX(0.0)
+        rounding = sizes(function, values, [ca.fabs(after), None, None, None, None])[1]
         out.append(rows / (size + rounding + TINY))
     return ca.vertcat(*out), later
 

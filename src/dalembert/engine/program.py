@@ -37,7 +37,7 @@ from dalembert.systems.batch import batch
 from dalembert.systems.instructions import as_written
 
 SX = ca.SX
-LARGE = 20_000  # operations of the equations of a step, beyond which they are not eliminated by expressions
+LARGE = 8_000  # operations of the equations of a step, beyond which they are not eliminated by expressions
 WEIGH_EVERY = 64  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
 
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-import casadi as ca
 import numpy as np
 import qdldl
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import splu
 
+from dalembert.engine.chains import Chain, Pattern
 from dalembert.engine.large import LargeProgram, LargeStage
 from dalembert.engine.looks import HUGE, ROUNDING
 from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task, VirtualMachine
@@ -28,24 +28,18 @@ REFRESH = 0.2  # how much an iteration must gain with factors that are dear
 class Factor:
     """A matrix of a fixed pattern, factorised: `L D L^T` of its symmetric part where that is definite, else `L U`."""
 
-    def __init__(self, pattern: ca.Sparsity) -> None:
-        self.n = pattern.size1()
-        rows, columns = np.array(pattern.row(), dtype=np.int64), np.array(pattern.get_col(), dtype=np.int64)
-        starts = np.array(pattern.colind(), dtype=np.int32)
-        self.matrix = csc_matrix((np.ones(len(rows)), rows.astype(np.int32), starts), shape=(self.n, self.n))
+    def __init__(self, pattern: Pattern, matrix: csc_matrix) -> None:
+        self.n, self.matrix = pattern.shape[0], matrix
         self.solve: Callable[[Array], Array] | None = None
         self._ldl: qdldl.Solver | None = None
+        rows, columns = pattern.rows, pattern.columns
         # where the entries of the transpose are: sorted by rows, they come in the order of its columns
         self._turned = np.lexsort((columns, rows))
         same = np.array_equal(rows[self._turned], columns) and np.array_equal(columns[self._turned], rows)
-        self._symmetric = bool(same and np.array_equal(np.unique(rows[rows == columns]), np.arange(self.n)))
+        self._symmetric = bool(same and np.count_nonzero(rows == columns) == self.n)
         self._try = self._symmetric
         self._upper: NDArray[np.int64] = np.flatnonzero(rows <= columns)
-        counts = np.bincount(columns[self._upper], minlength=self.n)
-        self._half = csc_matrix(
-            (np.ones(len(self._upper)), rows[self._upper].astype(np.int32), np.r_[0, np.cumsum(counts)].astype(np.int32)),
-            shape=(self.n, self.n),
-        )
+        self._half = Pattern(rows[self._upper], columns[self._upper], pattern.shape).matrix()
 
     def drop(self) -> None:
         """Forget what was factorised, and what was found of it."""
@@ -110,14 +104,12 @@ class Sparse(VirtualMachine):
 
     def _solve(self, k: int, at: Place, single: memoryview[float]) -> tuple[Call, Parts]:
         stage = self.large.large_stages[k]
-        factor, own = Factor(stage.pattern), _Own(stage)
+        chain = Chain(stage.links, at.x, at.known, self._bind)
+        factor, own, x, r = Factor(chain.pattern, chain.matrix), _Own(stage), at.x, chain.residual
         self._factors.append(factor)
-        x, r, missed = at.x, np.zeros(stage.n), np.zeros(stage.missed.numel_out(0))
         guess = self._bind(stage.guess, [*at.hot, *at.history], [x])
-        values = self._bind(stage.values, [x, *at.known], [r])
-        both = self._bind(stage.both, [x, *at.known], [r, factor.matrix.data])
-        look = self._bind(stage.missed, [x, *at.known], [missed])
         sized = self._bind(stage.weigh, at.known, [at.scale])
+        last = k == len(self.program.step.solves) - 1
 
         def change() -> None:
             assert factor.solve is not None
@@ -126,22 +118,22 @@ class Sparse(VirtualMachine):
             at.size[0] = own.size(x, step, r, at.scale)
 
         def renew() -> None:
-            both()
+            chain.both()
             factor.take(self.careful)
             change()
 
         def update() -> None:
-            values()
+            chain.values()
             change()
 
         def begin() -> None:
             guess()
+            chain.start()
             (renew if factor.solve is None else update)()
 
         def accept() -> None:
-            both()
-            look()
-            at.size[0] = own.ratio(x, r, abs(factor.matrix), at.scale, missed)
+            chain.both()
+            at.size[0] = own.ratio(x, r, abs(chain.matrix), at.scale) + (self._missed() if last else 0.0)
 
         def weigh() -> None:
             sized()
@@ -149,6 +141,18 @@ class Sparse(VirtualMachine):
 
         # never taken for linear: the factors may be those of an earlier step
         return weigh, self._parts(at, single, False, (begin, renew, renew if self.careful else update), accept)
+
+    def _missed(self) -> float:
+        """What the next state misses of what the step keeps, relative to its sizes: the sum of squares."""
+        total = 0.0
+        self.finish()
+        for function in self.program.step.kept:
+            n = function.numel_in(0)
+            found = function(self.next[:n], self.t + self.h, self.par, self.state[:n], self.h)
+            rows, size = (np.array(x, dtype=np.float64).ravel() for x in found)
+            with np.errstate(all="ignore"):
+                total += float(np.square(rows / (size + TINY)).sum())
+        return total
 
 
 class Careful(Sparse):
@@ -175,8 +179,8 @@ class _Own:
             relative = by / (np.abs(own) + scale + TINY)
             return float(relative @ relative + 0.0 * change.sum())
 
-    def ratio(self, x: Array, residual: Array, J: csc_matrix, scale: Array, missed: Array) -> float:
-        """The square of the residual relative to the size of its terms, with what is missed, as in `looks`."""
+    def ratio(self, x: Array, residual: Array, J: csc_matrix, scale: Array) -> float:
+        """The square of the residual relative to the size of its terms, as in `looks`."""
         with np.errstate(all="ignore"):
             own, rows = np.abs(x), np.zeros(1)
             if self.residual:
@@ -187,4 +191,4 @@ class _Own:
                 own[self.seen] += scale
             terms = J @ own + (1 + ROUNDING) * rows + TINY
             ratio = np.where(terms < HUGE, residual / terms, HUGE)
-            return float(ratio @ ratio + missed @ missed)
+            return float(ratio @ ratio)

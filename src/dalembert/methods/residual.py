@@ -15,12 +15,16 @@ multipliers come out of Lobatto IIIA-IIIB with two stages, without a word about 
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from copy import copy
+from functools import partial
+
 import casadi as ca
 import numpy as np
 from casadi import SX
 
 from dalembert.methods.scheme import Array, Scheme
-from dalembert.methods.step import Block, Step, combined, split_solves
+from dalembert.methods.step import Block, Chained, Solve, Step, combined, split_solves
 from dalembert.methods.sweeping import sweep
 from dalembert.systems.form import Form
 
@@ -44,6 +48,9 @@ class _Stages:
         self.unknowns: dict[Node, SX] = {}
         self.rates: dict[Node, SX] = {}
         self._values: dict[tuple[str, bytes], SX] = {}
+        self.cuts: list[tuple[SX, SX]] | None = None  # the values that have names, in order
+        self._named: dict[Hashable, SX] = {}
+        self._all = SX(0, 1)  # unknowns, and names of what depends on them
         self._made: dict[int, tuple[SX, ca.Function, list[str]]] = {}
         self._multipliers()
         self._auxiliary()
@@ -128,7 +135,28 @@ class _Stages:
         return np.asarray(self.scheme.weights((self.form.acting(block) or [0])[0])[i])
 
     def value(self, block: str, i: int) -> SX:
-        """A block of `y` at a place."""
+        """A block of `y` at a place; a name for it, where links are made."""
+        if self.cuts is None:
+            return self._value(block, i)
+        key = block, i if block in self.several else self.weights(block, i).tobytes(), i == self.end and self.closed
+        if key not in self._named:
+            whole = self._value(block, i)
+            if whole.is_symbolic() or not ca.depends_on(whole, self._all):  # nothing that is looked for
+                self._named[key] = whole
+            else:
+                self._named[key] = SX.sym(f"{block}{i}", whole.numel())
+                self.cuts.append((self._named[key], ca.densify(whole)))
+                self._all = ca.vertcat(self._all, self._named[key])
+        return self._named[key]
+
+    def linked(self) -> _Stages:
+        """The same unknowns, with names for the values of all blocks at all places."""
+        out = copy(self)
+        out.cuts, out.rates, out._values, out._named = [], {}, {}, {}
+        out._all = ca.vertcat(*self.unknowns.values())
+        return out
+
+    def _value(self, block: str, i: int) -> SX:
         y0 = self.form.begin[block]
         if i == self.end and self.closed and self.form.basis is not None:
             V, rank = self.form.basis[1:]
@@ -282,14 +310,31 @@ def step(form: Form, scheme: Scheme, h: SX) -> Step:
     if s.carried.numel() and "lam" not in form.begin:  # the last multiplier is the first one of the next step
         state["lam"], after["lam"], begin["lam"] = s.carried, s.lam[-1], "lam"
     supplied, dissipated = _work(s)
+    solves = split_solves(blocks)
     return Step(
         t=form.t, h=h, u=s.u, par=form.par,
-        state=state, solves=split_solves(blocks), next=after,
+        state=state, solves=solves, next=after,
         lam=combined(scheme.report[0], s.lam, form.lam.numel()) if scheme.report else SX(0, 1),
         node=scheme.report[1] if scheme.report else 1.0,
         work={"supplied": supplied, "dissipated": dissipated},
         input_nodes=s.input_nodes, start=begin, known=ca.vertcat(s.pushed, s.hinted), sweep=sweep(form, scheme, s.unknowns),
+        links=partial(_links, s, solves),
     )  # fmt: skip
+
+
+def _links(s: _Stages, solves: tuple[Solve, ...]) -> tuple[Chained, ...]:
+    """The residuals of all solves as chains."""
+    linked = s.linked()
+    rows: dict[Hashable, SX] = {node: row for node, (row, _) in linked.rows().items()}
+    out = []
+    for solve in solves:
+        residual = ca.densify(ca.vertcat(*(rows[node] for node in solve.keys)))
+        cuts: list[tuple[SX, SX]] = []
+        for symbol, whole in reversed(linked.cuts or []):
+            if ca.depends_on(ca.vertcat(residual, *(e for _, e in cuts)), symbol):
+                cuts.insert(0, (symbol, whole))
+        out.append(Chained(residual, tuple(cuts)))
+    return tuple(out)
 
 
 def _work(s: _Stages) -> tuple[SX, SX]:
@@ -321,5 +366,5 @@ def _block(s: _Stages, node: Node, symbol: SX, row: SX, size: SX) -> Block:
     return Block(
         name=name, time=float(s.scheme.c[i]), unknowns=symbol, row=row, size=size, levels=levels,
         multiplier=name in ("lam", "mu"), increment=name in s.several, hint=s.before(name, i), start=start,
-        points=max(2, s.k - 1),
+        points=max(2, s.k - 1), key=node,
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
@@ -40,11 +40,18 @@ class Solve:
     levels: tuple[int, ...]
     measure: str = "unknowns"
     start: SX | None = None  # stands for the solutions of earlier steps in the first one; zero by default
-    slope: SX | None = None  # the Jacobian of the residual, where it was made with it
+    keys: tuple[Hashable, ...] = ()  # of the blocks that it is made of
 
-    def jacobian(self) -> SX:
-        """The Jacobian of the residual."""
-        return ca.jacobian(ca.densify(self.residual), self.unknowns) if self.slope is None else self.slope
+
+@dataclass(frozen=True)
+class Chained:
+    """The residual of a solve with names for what stands in between: `cuts` are symbols and what they stand for, in order.
+
+    A cut may use unknowns and earlier cuts. Large systems are evaluated and differentiated link by link.
+    """
+
+    residual: SX
+    cuts: tuple[tuple[SX, SX], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -74,6 +81,11 @@ class Step:
     kept: tuple[ca.Function, ...] = ()  # (state, t, par, state before, h) -> what must be small at the end, and its sizes
     known: SX = field(default_factory=lambda: SX(0, 1))  # rates and multipliers at the start of a run, for first guesses
     sweep: Sweep | None = None  # how to solve it without a matrix, where that can be
+    links: Callable[[], tuple[Chained, ...]] | None = None  # the residuals of all solves as chains, where they were made of links
+
+    def chains(self) -> tuple[Chained, ...]:
+        """The residuals of all solves as chains; of one link where nothing else is known."""
+        return tuple(Chained(solve.residual) for solve in self.solves) if self.links is None else self.links()
 
 
 def combined(weights: Iterable[float], values: Sequence[SX], n: int, factor: SX | None = None) -> SX:
@@ -112,6 +124,7 @@ class Block:
     hint: SX | None = None
     start: SX | None = None
     points: int = 2
+    key: Hashable = None
 
 
 def split_solves(blocks: Sequence[Block]) -> tuple[Solve, ...]:
@@ -148,7 +161,7 @@ def _solve(blocks: list[Block]) -> Solve:
     start = ca.vertcat(*starts)
     return Solve(
         x, ca.densify(ca.vertcat(*(b.row for b in blocks))), _guess(blocks, x, last, before), scale, last, before, levels,
-        "residual" if alone else "unknowns", None if start.is_zero() else start,
+        "residual" if alone else "unknowns", None if start.is_zero() else start, tuple(b.key for b in blocks),
     )  # fmt: skip
 
 
