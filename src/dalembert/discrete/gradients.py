@@ -19,8 +19,10 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from dalembert.discrete.assembled import Assembled, Piece
 from dalembert.discrete.differences import Difference
 from dalembert.discrete.rotations import Action, Array, Turned, find, keeps
+from dalembert.systems.elements import Repeated
 
 # added to |x1 - x0|^2: its square must not underflow, for the derivative of the quotient is taken too
 TINY = 1e-150
@@ -59,19 +61,23 @@ class Field:
 
     `others` are the further symbols of the expression, `values` what stands for them in the step. `parts` are groups of entries
     of `x` that are made directional each by itself, one group of all by default: those of positions and velocities, say.
-    `vectors` are groups that may be vectors of the space or the plane one after another, the parts by default.
+    `vectors` are groups that may be vectors of the space or the plane one after another, the parts by default. `elements` are a
+    role, the part of the expression that is not theirs, and those that have the role.
     """
 
     def __init__(
         self, expression: SX, x: SX, t: SX, others: tuple[SX, ...] = (), values: tuple[SX, ...] | None = None,
         parts: list[list[int]] | None = None, vectors: list[list[int]] | None = None,
+        elements: tuple[str, SX, tuple[Repeated, ...]] | None = None,
     ) -> None:  # fmt: skip
         self.others = list(others if values is None else values)
         self.parts = parts or [list(range(x.numel()))]
         self.vectors = vectors or self.parts
         self.x, self.t, self.expression, self.symbols = x, t, expression, others
         self.value = ca.Function("f", [x, t, *others], [expression])
-        self.joint = ca.Function("f", [ca.vertcat(x, t), *others], [expression])
+        self.elements = elements if elements is not None and elements[2] else None
+        own = expression if self.elements is None else self.elements[1]
+        self.joint = ca.Function("f", [ca.vertcat(x, t), *others], [own])
         seed = SX.sym("seed", expression.numel())
         gradient = ca.jtimes(expression, x, seed, True) if expression.numel() else SX(x.numel(), 1)
         self.gradient = ca.Function("df", [x, t, seed, *others], [ca.densify(gradient)])
@@ -83,10 +89,17 @@ class Field:
         """`seed . df/dx`, the exact gradient."""
         return self.gradient(x, t, seed, *self.others)
 
-    def difference(self, ends: Ends) -> Difference:
+    def difference(self, ends: Ends) -> Difference | Assembled:
         """The function at both ends, by exact differences in `(x, t)` together."""
         rest = None if ends.rest is None else (ca.vertcat(ends.rest[0], 0), ca.vertcat(ends.rest[1], 0))
-        return Difference(self.joint, ca.vertcat(ends.x0, ends.t0), ca.vertcat(ends.x1, ends.t1), self.others, rest)
+        own = Difference(self.joint, ca.vertcat(ends.x0, ends.t0), ca.vertcat(ends.x1, ends.t1), self.others, rest)
+        return own if self.elements is None else Assembled(own, self.pieces(ends), self.elements[0] == "potential")
+
+    def pieces(self, ends: Ends) -> list[Piece]:
+        """The differences of its elements."""
+        role, _, elements = self.elements or ("", SX(0.0), ())
+        times = ends.t0, ends.t1
+        return [Piece(e, role, ends.x0, ends.x1, times, self.others[-1], ends.rest) for e in elements]
 
     @cached_property
     def actions(self) -> list[Action]:
@@ -108,7 +121,7 @@ class Field:
         if not self.actions:
             return []
         x0, x1, seed = (SX.sym("x", n) for n in (self.x.numel(), self.x.numel(), self.expression.numel()))
-        free = Field(self.expression, self.x, self.t, self.symbols)
+        free = Field(self.expression, self.x, self.t, self.symbols, elements=self.elements)
         pulled = ca.Function("S", [x0, x1, seed, self.t, *self.symbols], [_slopes(free, Ends(x0, x1, self.t, self.t), seed)[0]])
 
         def slope(x: Array, y: Array, others: list[Array]) -> Array:
@@ -133,7 +146,9 @@ class Field:
 
     def _branches(self) -> bool:
         """Whether there are operations that a few points may not show."""
-        return any(self.value.instruction_id(k) in BRANCHES for k in range(self.value.n_instructions()))
+        role, _, elements = self.elements or ("", SX(0.0), ())
+        functions = [self.value] if self.elements is None else [self.joint, *(e.local(role) for e in elements)]
+        return any(f.instruction_id(k) in BRANCHES for f in functions for k in range(f.n_instructions()))
 
 
 Pullback = Callable[[Field, Ends, SX], tuple[SX, SX]]

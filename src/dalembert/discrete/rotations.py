@@ -74,8 +74,8 @@ class Action:
         moment, forces, size, reach = np.zeros(3), [], 1e-300, 1e-300
         for part, shifts in zip(self.parts, self.shifts, strict=True):
             at, force = (np.zeros((len(part), 3)) for _ in range(2))
-            for k, vector in enumerate(part):
-                at[k, : len(vector)], force[k, : len(vector)] = x[list(vector)], slope[list(vector)]
+            places = np.array(part)
+            at[:, : places.shape[1]], force[:, : places.shape[1]] = x[places], slope[places]
             moment += np.cross(at, force).sum(axis=0)
             forces.append(shifts.T @ force.sum(axis=0))
             size, reach = size + np.abs(force).sum(), max(reach, np.abs(at).max())

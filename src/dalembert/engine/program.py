@@ -189,7 +189,7 @@ class Program:
     @property
     def large(self) -> bool:
         """Whether the step is left as it is, and factorised in numbers."""
-        return self.size > LARGE
+        return self.n_unknowns > LARGE or self.size > LARGE
 
     @cached_property
     def operations(self) -> int:

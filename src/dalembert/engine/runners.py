@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from copy import copy
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from dalembert.engine import compiler, sweeps
 from dalembert.engine.emission import source
 from dalembert.engine.inputs import Inputs
-from dalembert.engine.large import LargeProgram
 from dalembert.engine.machine import NONE, Memory, Pivoted, VirtualMachine
 from dalembert.engine.native import Native
 from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.engine.run import Array, Layout, Pivots
 from dalembert.engine.runner import Runner
-from dalembert.engine.sparse import Careful, Sparse
 from dalembert.engine.swept import Swept
 from dalembert.errors import CompilerError, ModelError
 from dalembert.systems.cache import Cache
+
+if TYPE_CHECKING:
+    from dalembert.engine.large import LargeProgram
+    from dalembert.engine.sparse import Careful, Sparse
 
 LARGEST_COMPILED = 40_000  # operations of a step beyond which a C compiler takes longer than it can save
 OTHERS = 4  # engines with other pivots that are kept
@@ -97,17 +99,23 @@ class Engine:
 
     def sparse(self) -> Sparse:
         """Newton's iteration with sparse factors in numbers, for large steps."""
+        from dalembert.engine.sparse import Sparse  # with SciPy's sparse matrices, which small systems do not need
+
         self._sparse = self._sparse or Sparse(self._large)
         return self._sparse
 
     @cached_property
     def _large(self) -> LargeProgram:
+        from dalembert.engine.large import LargeProgram
+
         return LargeProgram(self.program.step)
 
     def careful(self) -> Runner:
         """Newton's iteration with partial pivoting."""
         if not self.program.large:
             return self.pivoted()
+        from dalembert.engine.sparse import Careful
+
         self._careful = self._careful or Careful(self._large)
         return self._careful
 

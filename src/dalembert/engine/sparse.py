@@ -170,14 +170,14 @@ class _Own:
         self.residual = stage.seen is None
 
     def size(self, x: Array, change: Array, residual: Array, scale: Array) -> float:
-        """The square of the size of a change, as in `Draft`; nan where the change is not finite."""
+        """The square of the size of a change, as in `Draft`, but the mean of all: the rounding of many would add up."""
         with np.errstate(over="ignore", invalid="ignore"):
             if self.residual:
                 relative = residual * scale
-                return float(relative @ relative + 0.0 * change.sum())
-            own, by = (x, change) if self.seen is None else (x[self.seen], change[self.seen])
-            relative = by / (np.abs(own) + scale + TINY)
-            return float(relative @ relative + 0.0 * change.sum())
+            else:
+                own, by = (x, change) if self.seen is None else (x[self.seen], change[self.seen])
+                relative = by / (np.abs(own) + scale + TINY)
+            return float(relative @ relative / len(relative) + 0.0 * change.sum())
 
     def ratio(self, x: Array, residual: Array, J: csc_matrix, scale: Array) -> float:
         """The square of the residual relative to the size of its terms, as in `looks`."""

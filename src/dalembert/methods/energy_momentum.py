@@ -75,7 +75,8 @@ def _of_velocities(s: Mechanical, D: Pullback, h: SX, carry: SX | None) -> _Moti
     a, M = SX.sym("a", s.n), s.expression("mass")
     w, v1 = s.v + h / 2 * a, s.v + h * a
     ends = _ends(s.q, h * w, s.t, h, carry)
-    push, rate = D(Field(s.expression("potential"), s.q, s.t, (s.par,)), ends, ONE)
+    V = Field(s.expression("potential"), s.q, s.t, (s.par,), elements=s.elements_of("potential"))
+    push, rate = D(V, ends, ONE)
     if s.constant_mass:
         return _Motion(a, w, ends, M @ ((v1 - s.v) / h), push, rate, v1)
     va, vb = SX.sym("va", s.n), SX.sym("vb", s.n)
@@ -176,7 +177,7 @@ class _Balanced(Method):
         lam, nothing = SX.sym("lam", m), SX(n, 1)
         if not m:
             return [], lam, nothing, nothing, SX(0.0)
-        g = Field(s.expression("holonomic"), s.q, s.t, (s.par,))
+        g = Field(s.expression("holonomic"), s.q, s.t, (s.par,), elements=s.elements_of("holonomic"))
         reaction, drive = D(g, f.ends, lam)
         row, levels = g.difference(f.ends).y1, (1,) * m
         if not self.stabilised or f.whole is None or f.drift is None:

@@ -124,6 +124,13 @@ class Constrained(System):
         if g.numel():
             self._define("holonomic", ca.densify(g))
 
+    def elements_of(self, role: str) -> tuple[str, SX, tuple[Repeated, ...]]:
+        """A role, the part of it that is not made of elements, and the elements that have it."""
+        have = tuple(e for e in self.repeated if role in e.roles)
+        if role == "potential":
+            return role, self.expression("own_potential" if have else role), have
+        return role, self.expression(role)[: self._own] if self._own else SX(0, 1), have
+
     @property
     def _own(self) -> int:
         """The number of holonomic constraints that are not those of elements; they are the first."""

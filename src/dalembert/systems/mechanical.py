@@ -116,6 +116,8 @@ class Mechanical(Constrained):
         given = 0.0 if potential is None else potential
         V = scalar("potential", self._trace("potential", given, ("q", "t", "invariants"), extra))
         self._finite(V, "potential")
+        if self.repeated:
+            self._define("own_potential", V)
         self._define("potential", sum((e.total(self) for e in self.repeated if "potential" in e.roles), V))
         self._check_numbers("mass", "dissipation")
 
