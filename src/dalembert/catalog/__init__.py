@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dalembert.catalog.circuits import circuit, rlc_ladder
 from dalembert.catalog.machines import dc_motor, synchronous_machine
+from dalembert.catalog.nets import net, spring_net
 from dalembert.catalog.nonholonomic import (
     ball_on_turntable,
     ball_on_turntable_solution,
@@ -42,6 +43,8 @@ _MAKERS: tuple[Callable[..., System], ...] = (
     simple_pendulum,
     double_pendulum,
     chain,
+    net,
+    spring_net,
     spherical_pendulum,
     four_particles,
     four_particles_damped,
@@ -86,6 +89,7 @@ __all__ = [
     "list_systems",
     "make",
     "mass_spring_damper",
+    "net",
     "nonholonomic_particle",
     "perlmutter_particles",
     "rlc_ladder",
@@ -95,6 +99,7 @@ __all__ = [
     "singular_mass_springs",
     "snakeboard",
     "spherical_pendulum",
+    "spring_net",
     "synchronous_machine",
     "three_carts",
     "windy_pendulum",

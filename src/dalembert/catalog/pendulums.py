@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.catalog.symbols import Symbols
+from dalembert.catalog.symbols import Expression, Symbols
 from dalembert.checking import declared
 from dalembert.errors import ModelError
-from dalembert.systems import SI, Mechanical, Picture
+from dalembert.systems import SI, Element, Mechanical, Picture
 
 
 @declared(ModelError)
@@ -69,17 +69,28 @@ def chain(n: int = 5, m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mechan
     def points(q: Symbols) -> Symbols:
         return np.vstack([np.zeros((1, 2)), q.reshape(n, 2)])
 
-    def lengths(q: Symbols, l: Symbols) -> Symbols:
-        d = np.diff(points(q), axis=0)
-        return np.asarray(d[:, 0] ** 2 + d[:, 1] ** 2 - l**2)
+    def first(q: Symbols, l: Symbols) -> Expression:
+        out: Expression = q[0, 0] ** 2 + q[0, 1] ** 2 - l**2
+        return out
 
+    def others(q: Symbols, l: Symbols) -> Expression:
+        d = q[1] - q[0]
+        out: Expression = d[0] ** 2 + d[1] ** 2 - l**2
+        return out
+
+    number = np.arange(n)
+    elements = [
+        Element([[0]], holonomic=first, dimension=2, name="first rod"),
+        Element(2 * number[:, None] + 1, potential=lambda q, m, g: m * g * q[0], name="weights"),
+    ]
+    if n > 1:
+        elements.append(Element(np.stack([number[:-1], number[1:]], axis=1), holonomic=others, dimension=2, name="rods"))
     start = np.zeros((n, 2))
     start[:, 0] = l * np.arange(1, n + 1)
     return Mechanical(
         tuple(f"{axis}{i}" for i in range(1, n + 1) for axis in "xy"),
         mass=lambda m: m,
-        potential=lambda q, m, g: m * g * np.sum(q[1::2]),
-        holonomic=lengths,
+        elements=elements,
         parameters={"m": m, "l": l, "g": g},
         name=f"chain of {n} links",
         dimension=2,

@@ -124,6 +124,10 @@ class Mechanical(Constrained):
     def _derived(self, role: str) -> SX:
         if role == "kinetic":
             return ca.densify(self.v.T @ self.expression("mass") @ self.v / 2)
+        if role == "slope":  # of the potential
+            own = self.expression("own_potential" if self.repeated else "potential")
+            parts = (e.column("slope", self) for e in self.repeated if "potential" in e.roles)
+            return ca.densify(sum(parts, ca.gradient(own, self.q)))
         if role == "energy":
             return self.role("kinetic") + self.expression("potential")
         if role == "momentum":
@@ -144,7 +148,7 @@ class Mechanical(Constrained):
 
     def _energy_force(self) -> SX:
         """`(T - V)_q`; `-Z^T V_q` with kinematics."""
-        slope = ca.gradient(self.expression("potential"), self.q)
+        slope = self.role("slope")
         if self.has("kinematics"):
             return -self.expression("kinematics").T @ slope
         return -slope if self.constant_mass else ca.gradient(self.role("kinetic"), self.q) - slope

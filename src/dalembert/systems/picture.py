@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dalembert.systems.base import System
 
 SI = {"time": "s", "length": "m", "energy": "J"}  # units of a picture
-MOST = 60  # points drawn by default
+MOST = 60  # points between which rods are looked for
 Group = list[int]  # indices of the coordinates of one point
 
 
@@ -140,10 +140,12 @@ def particles(system: System) -> list[Group]:
 def _default(system: System, given: Picture) -> Picture | None:
     """A picture of the particles of a system, completed by what is given; None if it has none."""
     groups = particles(system)
-    if not groups or len(groups) > MOST:
+    if not groups or (len(groups) > MOST and system.dimension not in (2, 3)):
         return given if given.units else None
-    points = ca.vertcat(*(_state(system)[g].T for g in groups))
-    links, pivots = _rods(system, groups)
+    flat = [i for g in groups for i in g]
+    points = ca.reshape(_state(system)[flat], len(groups[0]), len(groups)).T
+    joined = [pair for e in getattr(system, "repeated", ()) for pair in e.pairs()]
+    links, pivots = (joined, []) if given.links or joined or len(groups) > MOST else _rods(system, groups)
     count = len(groups)
     for k, (i, place) in enumerate(pivots):
         points = ca.vertcat(points, place)

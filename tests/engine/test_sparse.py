@@ -1,0 +1,145 @@
+"""Large steps by sparse factors, against the virtual machine; chains of links, products, factors."""
+
+import casadi as ca
+import numpy as np
+import pytest
+import scipy.sparse
+
+import dalembert as da
+from dalembert.engine.case import prepare
+from dalembert.engine.chains import Pattern, Product
+from dalembert.engine.machine import Records, Task
+from dalembert.engine.newton import Rule
+from dalembert.engine.sparse import Factor
+from dalembert.methods.base import able, find
+
+STEPS, H = 20, 0.005
+
+
+def run(engine, runner, system, values):
+    memory = engine.start(values, system.pack(), 0.0, H)
+    out = Records.empty(engine.program, STEPS)
+    outcome = runner.run(memory, out, Task(0.0, H, Rule(), steps=STEPS))
+    assert outcome.steps == STEPS
+    return out
+
+
+def state(engine, system):
+    values = {"q": system.initial["q"], "v": system.initial["v"]}
+    return np.concatenate([values.get(name, np.zeros(part.stop - part.start)) for name, part in engine.program.fields.items()])
+
+
+METHODS = [m for m in able(da.catalog.net(3, 3)) if not m.external]
+
+
+@pytest.mark.parametrize("method", METHODS, ids=str)
+def test_agrees_with_the_virtual_machine(method):
+    system = da.catalog.net(3, 3)
+    engine = prepare(system, method)
+    one, two = (run(engine, r, system, state(engine, system)) for r in (engine.machine(), engine.sparse()))
+    for name in ("q", "v"):  # multipliers that are carried along are defined to eps / h^2 only
+        part = engine.program.fields[name]
+        assert np.abs(one.state[:, part] - two.state[:, part]).max() < 1e-11
+    assert np.abs(one.work - two.work).max() < 1e-11
+
+
+@pytest.mark.parametrize("method", ["rattle", "energy-momentum", "gauss-2", "lobatto-pair-3"])
+def test_the_careful_way_agrees(method):
+    system = da.catalog.net(3, 4)
+    engine = prepare(system, find(method))
+    engine.program.__dict__["size"] = 10**6  # taken for large
+    assert engine.program.large
+    one, two = (run(engine, r, system, state(engine, system)) for r in (engine.sparse(), engine.careful()))
+    assert np.abs(one.state - two.state).max() < 1e-11
+
+
+def test_a_net_runs_through_the_sparse_tier():
+    """20 x 20 rods: the tier is chosen and named, constraints hold, and partial pivoting at each iteration gives the same."""
+    system = da.catalog.net(20, 20)
+    sol = da.simulate(system, "rattle", t_end=0.1, step=H)
+    assert sol.stats["engine"] == "sparse"
+    assert sol.stats["pivoted_steps"] == 0
+    assert np.abs(sol.residual("position")).max() < 1e-12
+    assert np.abs(sol.residual("velocity")).max() < 1e-12
+    engine = prepare(system, find("rattle"))
+    careful = run(engine, engine.careful(), system, state(engine, system))
+    assert np.abs(careful.state - np.hstack([sol.q, sol.v])[1:]).max() < 1e-11
+
+
+def test_a_net_agrees_with_the_virtual_machine():
+    system = da.catalog.net(9, 9)
+    sol = da.simulate(system, "rattle", t_end=0.1, step=H)
+    assert sol.stats["engine"] == "sparse"
+    engine = prepare(system, find("rattle"))
+    machine = run(engine, engine.machine(), system, state(engine, system))
+    assert np.abs(machine.state - np.hstack([sol.q, sol.v])[1:]).max() < 1e-11
+
+
+def test_energy_momentum_keeps_the_balance_of_many_springs():
+    sol = da.simulate(da.catalog.spring_net(20, 20), "energy-momentum", t_end=0.1, step=0.01)
+    assert sol.stats["engine"] == "sparse"
+    gross = 400 * 9.81  # the size of the terms of the energy
+    assert np.abs(sol.power_balance).max() < 1e-14 * gross
+    assert np.ptp(sol.energy) < 1e-14 * gross
+
+
+def test_a_large_step_is_not_compiled():
+    with pytest.raises(da.CompilerError, match="too large for a C compiler"):
+        da.simulate(da.catalog.net(20, 20), "rattle", t_end=0.01, step=H, compile=True)
+
+
+def test_a_run_in_parts_gives_the_same_bits():
+    system = da.catalog.net(9, 9)
+    engine = prepare(system, find("rattle"))
+    whole, parts = (engine.start(state(engine, system), system.pack(), 0.0, H) for _ in range(2))
+    engine.sparse().run(whole, Records.empty(engine.program, 128), Task(0.0, H, Rule(), steps=128))
+    for first in (0, 64):
+        engine.sparse().run(parts, Records.empty(engine.program, 64), Task(0.0, H, Rule(), steps=64, first=first))
+    assert np.array_equal(whole.state, parts.state)
+
+
+def test_adaptive_steps_are_sparse_too():
+    sol = da.simulate(da.catalog.net(9, 9), "rattle", t_end=0.05, step=0.005, adaptive=True)
+    assert sol.stats["engine"] == "sparse"
+    assert np.abs(sol.residual("position")).max() < 1e-12
+
+
+def test_products_of_sparse_matrices():
+    rng = np.random.default_rng(0)
+    a, b = (scipy.sparse.random(*shape, density=0.2, random_state=rng, format="csc") for shape in ((7, 9), (9, 5)))
+    patterns = [Pattern.of(ca.DM(m).sparsity()) for m in (a, b)]
+    product = Product(*patterns)
+    matrix = product.pattern.matrix()
+    matrix.data[:] = product(a.data, b.data)
+    assert np.abs(matrix.toarray() - (a @ b).toarray()).max() < 1e-15
+
+
+@pytest.mark.parametrize("kind", ["definite", "negative", "skewed", "indefinite", "unsymmetric"])
+def test_factors_of_all_kinds(kind):
+    rng = np.random.default_rng(1)
+    own = scipy.sparse.random(30, 30, density=0.1, random_state=rng)
+    A = (own @ own.T + 30 * scipy.sparse.eye(30)).toarray()
+    if kind == "negative":
+        A = -A
+    elif kind == "skewed":
+        A = A + 1e-3 * np.triu(A, 1)
+    elif kind == "indefinite":
+        A[:5, :5] -= 60 * np.eye(5)
+    elif kind == "unsymmetric":
+        A = A + np.triu(rng.normal(size=A.shape), 1)
+    pattern = Pattern.of(ca.sparsify(ca.DM(A)).sparsity())
+    matrix = pattern.matrix()
+    matrix.data[:] = A.T[pattern.columns, pattern.rows]
+    factor = Factor(pattern, matrix)
+    factor.take()
+    x = factor.solve(A @ np.ones(30))
+    assert np.abs(x - 1).max() < (1e-2 if kind == "skewed" else 1e-12)  # of a skewed one the symmetric part serves
+    factor.take(careful=True)
+    assert np.abs(factor.solve(A @ np.ones(30)) - 1).max() < 1e-12
+
+
+def test_a_singular_matrix_gives_no_change_that_looks_like_one():
+    pattern = Pattern.of(ca.Sparsity.dense(2, 2))
+    factor = Factor(pattern, pattern.matrix())
+    factor.take()
+    assert np.isnan(factor.solve(np.ones(2))).all()
