@@ -3,8 +3,8 @@ A thousand pendulums
 ====================
 
 How long can a double pendulum be foretold? A thousand of them start within a ten-thousandth of a degree of each other. They stay
-together for a while, then chaos sets in and they spread over all that they can reach. `da.ensemble` runs them eight at once in each
-core.
+together for a while, then chaos sets in and they spread over all that they can reach. `da.ensemble` runs them eight at once in
+each core.
 """
 
 import matplotlib.pyplot as plt
