@@ -35,6 +35,17 @@ def test_the_example_prints_what_the_readme_shows(tmp_path):
     assert done.stderr == ""
 
 
+def test_the_example_of_many_runs_runs():
+    setup = re.sub(r"sol = .*", "", block("example", "python"), flags=re.S)
+    code = re.search(r"## Many runs.*?```python\n(.*?)```", README, flags=re.S).group(1)
+    names = {}
+    exec(setup + code, names)
+    data = names["data"]
+    for member, g in enumerate((9.78, 9.81, 9.83)):
+        alone = da.simulate(names["pendulum"], "rattle", q=[1.0, 0.0], t_end=1.0, step=0.001, parameters={"g": g}, compile=False)
+        np.testing.assert_array_equal(data.q.sel(member=member), alone.q[-1])
+
+
 def test_the_derivatives_example_runs():
     setup = re.sub(r"sol = .*", "", block("example", "python"), flags=re.S)
     code = re.search(r"## Derivatives.*?```python\n(.*?)```", README, flags=re.S).group(1)

@@ -148,7 +148,13 @@ class Reduced(Collected):
 
     def variables(self) -> tuple[Variables, Variables]:
         data: Variables = {}
+        names, state = list(self.task.system.coordinates), self.task.system.state
         for name, values in self._values.items():
-            values = values[:, 0] if name.startswith("energy") and values.ndim == 2 else values
-            data[name] = (("member", *(f"{name}_{k}" for k in range(values.ndim - 1))), values)
-        return data, {}
+            if name.startswith("energy") and values.ndim == 2:
+                values = values[:, 0]
+            axes = tuple(f"{name}_{k}" for k in range(values.ndim - 1))
+            if values.shape[1:] == (len(names),) and name.removesuffix("_min").removesuffix("_max") in state:
+                axes = ("coordinate",)
+            data[name] = (("member", *axes), values)
+        shared = any("coordinate" in axes for axes, _ in data.values())
+        return data, {"coordinate": (("coordinate",), names)} if shared else {}
