@@ -222,3 +222,13 @@ def test_given_numbers_are_copied(integrator):
     inputs = inputs_of(integrator, u, 0.0)
     u[0] = 5.0
     assert inputs(np.zeros(1))[0, 0] == 2.0
+
+
+def test_a_pair_of_numbers_is_a_constant_and_no_samples():
+    system = da.Mechanical(
+        ("x", "y"), mass=[1.0, 1.0], potential=lambda q: q[0] ** 2 + q[1] ** 2, inputs=[[1.0, 0.0], [0.0, 1.0]]
+    )
+    options = {"q": [1.0, 0.0], "t_end": 0.5, "step": 0.1, "compile": False}
+    pair, row = (da.simulate(system, "rattle", u=u, **options) for u in ((0.5, -1.0), [0.5, -1.0]))
+    np.testing.assert_array_equal(pair.q, row.q)
+    np.testing.assert_array_equal(pair.u, np.tile([0.5, -1.0], (6, 1)))

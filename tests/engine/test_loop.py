@@ -1,6 +1,7 @@
 """The record of a run and the loop that fills it: whatever the chunks, the failures and the rescues."""
 
 import copy
+import time
 from dataclasses import replace
 
 import casadi as ca
@@ -261,3 +262,11 @@ def test_what_steps_that_are_not_recorded_left_behind_is_taken_back():
     assert (run.rows, run.done, run.times().tolist()) == (1, 3, [pytest.approx(0.3)])
     for name in ("state", "lam", "work"):
         np.testing.assert_array_equal(getattr(run.records, name)[:1], getattr(kept, name))
+
+
+def test_the_seconds_of_a_run_are_within_those_of_the_call():
+    begun = time.perf_counter()
+    stats = da.simulate(da.catalog.double_pendulum(), "rattle", t_end=1.0, step=0.01, compile=False).stats
+    elapsed = time.perf_counter() - begun
+    assert 0 < stats["seconds"] < elapsed
+    assert 0 <= stats["setup_seconds"] + stats["compile_seconds"] <= elapsed

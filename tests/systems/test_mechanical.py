@@ -182,3 +182,8 @@ def test_the_form_of_index_zero_has_the_multipliers_as_states():
     sol = da.simulate(fall.to_dae("index0"), "gauss-3", y=[*start.q, *start.v, *start.lam], t_end=0.5, step=0.01)
     other = da.simulate(fall, "murua-ggl-3", q=start.q, v=start.v, t_end=0.5, step=0.01)
     np.testing.assert_allclose(sol.y[-1], np.concatenate([other.q[-1], other.v[-1], other.lam[-1]]), atol=1e-8)
+
+
+def test_a_hamiltonian_that_is_a_constant_nan_is_refused_by_its_name():
+    with pytest.raises(da.ModelError, match="hamiltonian has nan as its entry 1"):
+        da.Hamiltonian(("x",), hamiltonian=lambda q, p: np.nan)
