@@ -68,7 +68,7 @@ def test_killed_between_any_two_files_it_goes_on_bit_by_bit(tmp_path, monkeypatc
     monkeypatch.setattr(os, "fsync", dies)
     da.simulate(system, method, store=tmp_path / "whole.zarr", **options)
     total, path = calls[0], tmp_path / "run.zarr"
-    moments = {*range(1, 9), *range(9, total, 1 + total // 20), total - 1, total}
+    moments = {1, 3, *range(5, total, 1 + total // 16), total - 1, total}
     for moment in sorted(moments):
         calls[:] = 0, moment
         with pytest.raises(Killed):
@@ -134,10 +134,44 @@ def test_memory_is_a_window(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Store, "write", write)
     for name, options in {"a": {"compile": True}, "b": {"save_every": 5, "compile": True}, "c": {"events": EVENTS}}.items():
-        da.simulate(DOUBLE, "rattle", t_end=100.0, step=0.01, store=tmp_path / f"{name}.zarr", **options)
+        da.simulate(DOUBLE, "rattle", t_end=40.0, step=0.01, store=tmp_path / f"{name}.zarr", **options)
         assert len(seen) > 3
         assert max(seen) <= (128 if name != "c" else 64 + 4096)
         seen.clear()
+
+
+SCRIPT = """
+import os, sys
+os.fsync = lambda handle: None
+import dalembert as da
+sol = da.simulate(da.catalog.double_pendulum(), "rattle", t_end=2e3, step=1e-3, progress=False, store=sys.argv[1])
+assert sol.stats["steps"] == 2_000_000 and len(da.open(sys.argv[1])) == 2_000_001
+print(next(line.split()[1] for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="asks Linux for the memory of a process")
+def test_a_long_run_takes_little_memory(tmp_path):
+    """Its rows are 192 MB, and were there several times at its end."""
+    run = subprocess.run([sys.executable, "-c", SCRIPT, str(tmp_path / "run.zarr")], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert int(run.stdout) < 300_000
+
+
+def test_an_interrupt_while_rows_are_read_again_leaves_them_in_the_store(tmp_path, monkeypatch):
+    path, original = tmp_path / "run.zarr", shelf.Shelf.blocks
+
+    def late(self, *arguments):
+        signal.raise_signal(signal.SIGINT)
+        return original(self, *arguments)
+
+    monkeypatch.setattr(shelf.Shelf, "blocks", late)
+    with pytest.raises(da.Interrupted, match="which its store holds") as caught:
+        da.simulate(DOUBLE, "rattle", t_end=3.0, step=0.01, store=path)
+    monkeypatch.undo()
+    assert caught.value.solution is None
+    assert da.open(path).finished
+    same(da.open(path).solution(), da.simulate(DOUBLE, "rattle", t_end=3.0, step=0.01))
 
 
 def test_no_number_of_steps_is_too_large(tmp_path, monkeypatch):

@@ -132,6 +132,11 @@ def test_nothing_in_a_store_is_let_in(tmp_path):
     (path / "evil" / ".zarray").write_text(json.dumps({"zarr_format": 2, "filters": [{"id": "pickle"}], "dtype": "|O"}))
     with pytest.raises(da.FileError, match="it holds 'evil', which is not dalembert's"):
         da.open(path)
+    shutil.rmtree(path / "evil")
+    (path / "q" / "zarr.json").unlink()
+    (path / "q" / "zarr.json").symlink_to("/dev/zero")
+    with pytest.raises(da.FileError, match=r"'q/zarr\.json' is no ordinary file"):
+        da.open(path)
     for name in (tmp_path, tmp_path / "none.zarr", fresh / "zarr.json", 3):
         with pytest.raises(da.FileError):
             da.open(name)

@@ -19,6 +19,7 @@ class Checkpoint(Keeping):
 
     what, read_by = "checkpoint", "da.load"
     _found: tuple[Solution, dict[str, Any]] | None = None
+    _ended: Solution | None = None
 
     def _place(self, path: str | Path) -> Path:
         return target(path, *FORMS["checkpoint"])
@@ -56,15 +57,22 @@ class Checkpoint(Keeping):
             self.watch.restore(hits)
         self._found = None  # large, and in the run
 
+    def write(self, run: Run) -> None:
+        self._put(self._made(run), run)
+
+    def save(self, run: Run) -> None:
+        self._ended = self._made(run)
+        self._put(self._ended, run)
+
     def solution(self, run: Run) -> Solution:
+        return self._ended or self._made(run)
+
+    def _made(self, run: Run) -> Solution:
         out = Solution.of_run(self.case, run, self.start, self.layout)
         out.events = self.watch.results() if self.watch else {}
         return out
 
-    def write(self, run: Run) -> None:
-        self.save(self.solution(run), run)
-
-    def save(self, solution: Solution, run: Run) -> None:
+    def _put(self, solution: Solution, run: Run) -> None:
         extra = {"key": self.key, **self._standing(run)}
         with self._writing():
             write(solution, self.path, extra)

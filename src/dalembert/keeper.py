@@ -110,12 +110,12 @@ class Keeping(ABC):
         """Write the run as it stands."""
 
     @abstractmethod
-    def solution(self, run: Run) -> Solution:
-        """The solution of the whole run."""
+    def save(self, run: Run) -> None:
+        """Write a run that has ended."""
 
     @abstractmethod
-    def save(self, solution: Solution, run: Run) -> None:
-        """Write a run that has ended, whose solution this is."""
+    def solution(self, run: Run) -> Solution:
+        """The solution of a run that has ended."""
 
     # ---- one run or another -----------------------------------------------------------------------------
 

@@ -133,31 +133,38 @@ class _Call:
         )  # fmt: skip
         run.stats["setup_seconds"] = setup
         solution: Solution | None = None
+        error: BaseException | None = None
         try:
             with undisturbed():
-                solution, error = self._result(run)
-        except KeyboardInterrupt:
+                error = self._end(run)
+                if not run.first:
+                    solution = self._solution(run)
             if solution is None:
-                raise
-            error = error or Interrupted("interrupted at the end of the run, which error.solution holds")
-        if error is not None:
+                solution = self._solution(run)  # rows that are read again may take a while, and they are safe
+        except KeyboardInterrupt:
+            if error is None or solution is None:
+                where = "its store" if solution is None else "error.solution"
+                error = Interrupted(f"interrupted at the end of the run, which {where} holds")
+        error = error or (None if solution is None else self._inputs_fault(solution))
+        if solution is None or error is not None:
+            assert error is not None
             error.solution = solution  # type: ignore[attr-defined]
             raise error
         return solution
 
-    def _result(self, run: driver.Run) -> tuple[Solution, BaseException | None]:
-        """The solution, in the file too, and what went wrong."""
+    def _end(self, run: driver.Run) -> BaseException | None:
+        """Look at a run that has ended, and write it; returned is what went wrong."""
         sound = not verdict.check(self.case, run, self.start, self.layout)
-        solution = self.keeper.solution(run) if self.keeper is not None else self._solution(run)
-        error = run.error or self._inputs_fault(solution)
         if self.keeper is not None and sound:  # where rows were taken away, the file is as before
             try:
-                self.keeper.save(solution, run)
+                self.keeper.save(run)
             except DalembertError as late:
-                error = error or late
-        return solution, error
+                return run.error or late
+        return run.error
 
     def _solution(self, run: driver.Run) -> Solution:
+        if self.keeper is not None:
+            return self.keeper.solution(run)
         solution = Solution.of_run(self.case, run, self.start, self.layout)
         solution.events = self.watch.results() if self.watch is not None else {}
         return solution

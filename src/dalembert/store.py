@@ -163,7 +163,7 @@ class Store(Keeping):
             raise error
         self._commit(run)
 
-    def save(self, solution: Solution, run: Run) -> None:
+    def save(self, run: Run) -> None:
         self._commit(run, ended=True)
 
     def _window(self, run: Run, rows: int) -> tuple[Block, Block]:

@@ -8,6 +8,7 @@ in a file is run. Any program that knows Zarr reads these arrays.
 from __future__ import annotations
 
 import json
+import math
 import os
 import shutil
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from dalembert.solution.paths import writing
 from dalembert.systems import plain
 
 Array = NDArray[np.float64]
+LARGEST = 1 << 31  # bytes of a chunk, which is read as a whole
 LEVEL = 1  # of the compression: more of it costs time, and gains next to nothing on numbers like these
 CODECS = [
     {"name": "bytes", "configuration": {"endian": "little"}},
@@ -63,6 +65,16 @@ def unpacked(data: bytes, size: int) -> bytes:
     except (RuntimeError, ValueError) as error:
         raise FileError(str(error)) from error
     return bytes(out)
+
+
+def content(path: Path, name: str) -> bytes:
+    """What is in a file of a store."""
+    try:
+        if path.exists() and not path.is_file():
+            raise FileError(f"{name!r} is no ordinary file")
+        return path.read_bytes()
+    except OSError as error:
+        raise FileError(f"{name!r} cannot be read: {error.strerror or error}") from error
 
 
 def put(path: Path, data: bytes, within: Path) -> None:
@@ -154,17 +166,16 @@ class Column:
                 raise FileError(f"{os.path.relpath(self._file(number), self.store)!r} is older than the last row")
 
     def _bytes(self, path: Path) -> bytes:
-        try:
-            return path.read_bytes()
-        except OSError as error:
-            raise FileError(f"{os.path.relpath(path, self.store)!r} cannot be read: {error.strerror or error}") from error
+        return content(path, os.path.relpath(path, self.store))
 
     def _read(self, number: int) -> Array:
         """A whole chunk."""
         if self._last is None or self._last[0] != number:
-            path = self._file(number)
+            path, size = self._file(number), math.prod(self._shape) * self.dtype.itemsize
+            if size > LARGEST:
+                raise FileError(f"a chunk of {self.name!r} would have {size} bytes")
             try:
-                data = unpacked(self._bytes(path), int(np.prod(self._shape)) * self.dtype.itemsize)
+                data = unpacked(self._bytes(path), size)
             except FileError as error:
                 raise FileError(f"{os.path.relpath(path, self.store)!r} is damaged: {error}") from error
             self._last = number, np.frombuffer(data, self.dtype).reshape(self._shape)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from dalembert.errors import DalembertWarning, FileError
-from dalembert.solution.columns import Array, Column, put
+from dalembert.solution.columns import Array, Column, content, put
 from dalembert.solution.shelf import HELD, Shelf, rows_of_chunk
 from dalembert.systems import plain
 from dalembert.systems.base import System
@@ -54,10 +54,7 @@ class Record:
     @classmethod
     def read(cls, path: Path) -> Record:
         """The record of a store, refused where it is not what was written."""
-        try:
-            root = plain.parse((path / ROOT).read_bytes())
-        except OSError as error:
-            raise FileError(f"it is no store of dalembert's: {error.strerror or error}") from error
+        root = plain.parse(content(path / ROOT, ROOT))
         attributes = plain.get(root, "attributes", dict)
         if "dalembert" not in attributes:
             raise FileError("it is no store of dalembert's")

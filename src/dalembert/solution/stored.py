@@ -237,7 +237,8 @@ def crossings_of(system: System, par: Array, rows: Array) -> Hits:
 def open(path: str | Path) -> Stored:
     """A run that `simulate(..., store=path)` writes or has written, as far as it is: nothing is read before it is asked for."""
     if not isinstance(path, (str, Path)) or "\0" in str(path) or not Path(path).is_dir():
-        raise FileError(f"there is no store {str(path)!r}")
+        hint = "; da.load reads a solution in a file" if isinstance(path, (str, Path)) and str(path).endswith(".nc") else ""
+        raise FileError(f"there is no store {str(path)!r}{hint}")
     try:
         return plain.guarded("its content is not valid", lambda: Stored(Path(path)))
     except (FileError, OSError) as error:
