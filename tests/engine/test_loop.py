@@ -47,6 +47,48 @@ def test_rows_do_not_depend_on_how_steps_are_gathered(seed, every, fixed):
     np.testing.assert_allclose(run.records.work[: run.rows], work, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("every", [1, 3, 7])
+def test_rows_that_are_dropped_change_nothing_in_the_others(seed, every):
+    """A window of a run: what is taken out of it in time is what a run without one has."""
+    rng = np.random.default_rng(seed)
+    steps = int(rng.integers(1, 700))
+    grid = Grid(0.0, 0.1 * steps, 0.1, every)
+    rows = Records(*(rng.normal(size=(steps, n)) for n in (PROGRAM.n_state, PROGRAM.n_lam, 2)))
+    t, start = grid.times(np.arange(steps + 1)), rng.normal(size=PROGRAM.n_state)
+    whole, run = Run(grid, PROGRAM, grid.rows), Run(grid, PROGRAM, grid.rows, window=10)
+    taken = {name: [] for name in ("t", "nodes", "state", "lam", "work")}
+
+    def take(count):
+        found = {
+            "t": run.times(),
+            "nodes": run.nodes(),
+            **{name: getattr(run.records, name) for name in ("state", "lam", "work")},
+        }
+        for name, values in found.items():
+            taken[name].append(values[:count].copy())
+
+    while run.done < steps:
+        count = min(steps - run.done, int(rng.integers(0, 40)))
+        part = slice(run.done, run.done + count)
+        stretch = Stretch(t[part.start : part.stop + 1], Records(rows.state[part], rows.lam[part], rows.work[part]))
+        whole.append(stretch)
+        run.append(stretch)
+        count = int(rng.integers(0, run.complete + 1))
+        take(count)
+        run.drop(count)
+        times, states = run.table(start)
+        np.testing.assert_array_equal(times, np.append(0.0, whole.times())[run.first :])
+        np.testing.assert_array_equal(states, whole.table(start)[1][run.first :])
+        assert run.space(1) + run.done >= run.first * every
+    take(run.rows)
+    found = {name: np.concatenate(parts) for name, parts in taken.items()}
+    np.testing.assert_array_equal(found["t"], whole.times())
+    np.testing.assert_array_equal(found["nodes"], whole.nodes())
+    for name in ("state", "lam", "work"):
+        np.testing.assert_array_equal(found[name], getattr(whole.records, name), err_msg=name)
+
+
 class Weak:
     """A runner that cannot make the steps that begin at given times."""
 
