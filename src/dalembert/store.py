@@ -14,7 +14,7 @@ from dalembert.keeper import Keeping
 from dalembert.solution import Solution
 from dalembert.solution.columns import Array, available
 from dalembert.solution.paths import FORMS, target
-from dalembert.solution.record import ROOT, Record, crossings, latest, model
+from dalembert.solution.record import ROOT, Record, latest, model
 from dalembert.solution.shelf import Block, Gathered, Shelf
 from dalembert.solution.stored import Stored, crossings_of
 from dalembert.systems import plain
@@ -42,7 +42,6 @@ class Store(Keeping):
         system, layout = self.case.system, self.layout
         self._shelf = Shelf(self.path, system, layout.n_lam)
         names = [event.name for event in self.watch.events] if self.watch else []
-        self._crossings = [crossings(self.path, k, system) for k in range(len(names))]
         self._hits = [0 for _ in names]  # crossings in the arrays
         text = system.dumps()
         self._record = Record(self.path, {
@@ -54,13 +53,15 @@ class Store(Keeping):
             "multipliers": layout.n_lam,
             "chunk": self._shelf.chunk,
             "events": names,
+            "together": max(1, self._shelf.chunk >> 6),
         })  # fmt: skip
         if (self.path / ROOT).exists():
             self._open()
         elif self.path.is_dir():
-            known = {*self._shelf.columns, "model", *(column.name for column in self._crossings)}
+            known = {*self._shelf.columns, "model", *(column.name for column in self._record.crossings(system))}
             if strange := sorted(entry.name for entry in self.path.iterdir() if entry.name not in known):
                 raise FileError(f"the directory {str(self.path)!r} holds {strange[0]!r}, and no run; give another name")
+        self._crossings = self._record.crossings(system)
         self.window = 2 * self._shelf.chunk
 
     def _open(self) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dalembert.errors import DalembertWarning, FileError
 from dalembert.solution.columns import Array, Column, content, put
-from dalembert.solution.shelf import HELD, Shelf, rows_of_chunk
+from dalembert.solution.shelf import HELD, Shelf
 from dalembert.systems import plain
 from dalembert.systems.base import System
 
@@ -79,9 +79,10 @@ class Record:
         return Shelf(self.path, system, multipliers, plain.size(self.fixed.get("chunk"), "chunk", 1))
 
     def crossings(self, system: System) -> list[Column]:
-        """The arrays of events."""
-        names = plain.each(self.fixed.get("events"), "events", str)
-        return [crossings(self.path, number, system) for number in range(len(names))]
+        """The arrays of the crossings of events: time and state of each, as many of them `together` in a chunk."""
+        names, chunk = plain.each(self.fixed.get("events"), "events", str), plain.size(self.fixed.get("together"), "together", 1)
+        width = 1 + sum(system.size_of(name) for name in system.state)
+        return [Column(self.path, f"event{k}", (f"crossing{k}", "t_state"), width, chunk) for k in range(len(names))]
 
     def sound(self, system: System) -> Record:
         """The same, or where the last chunk is damaged that of the stand before, which is said."""
@@ -122,9 +123,3 @@ def model(path: Path, length: int) -> Column:
 def latest(column: Column, stored: int) -> Array:
     """The crossings in an array: all, or the last ones where there are more than fit well into memory."""
     return column.read(max(0, stored - HELD // (8 * (column.width or 1))), stored)
-
-
-def crossings(path: Path, number: int, system: System) -> Column:
-    """The array of the crossings of an event: time and state of each."""
-    width = 1 + sum(system.size_of(name) for name in system.state)
-    return Column(path, f"event{number}", (f"crossing{number}", "t_state"), width, max(1, rows_of_chunk(width) >> 6))
