@@ -91,9 +91,9 @@ class Chain:
     """The links of a solve on arrays: `start` once for a solve, then `values` and `both` at any iterate."""
 
     def __init__(self, links: tuple[Link, ...], x: Array, known: list[Array], bind: Bind) -> None:
-        self._x, zero = x, np.zeros(len(x))
+        zero = np.zeros(len(x))
         self._at = [np.zeros(link.value.numel_out(0)) for link in links]
-        self.residual = self._at[-1]
+        self.residual, self.cuts = self._at[-1], self._at[:-1]
         self._slopes: list[Slope | None] = []
         self._once: list[Call] = []
         self._values: list[Call] = []

@@ -15,7 +15,7 @@ from dalembert.engine.drafts import Draft
 from dalembert.engine.factors import Factors
 from dalembert.engine.looks import measured, weighing
 from dalembert.engine.program import Program
-from dalembert.methods.step import Chained, Step
+from dalembert.methods.step import Chained, Linked, Step
 
 SX = ca.SX
 
@@ -58,12 +58,12 @@ def _links(x: SX, known: list[SX], chain: Chained) -> tuple[Link, ...]:
     names: list[SX] = []
     for number, e in enumerate((*(e for _, e in chain.cuts), ca.densify(chain.residual))):
         sources = {-1: x} | {j: names[j] for j in range(number) if out[j].varies}
-        sources = {j: s for j, s in sources.items() if ca.depends_on(e, s)}
-        slopes = [ca.jacobian(e, s) for s in sources.values()]
+        found = {j: slope for j, s in sources.items() if (slope := ca.jacobian(e, s)).nnz()}
+        sources, slopes = {j: sources[j] for j in found}, list(found.values())
         straight = list(sources) == [-1] and not ca.depends_on(slopes[0], x)
         inputs = [x, *names, *known]
-        value, slope = (ca.Function(f"link{number}", inputs, outputs) for outputs in ([e], slopes))
-        out.append(Link(value, slope, tuple(sources), straight))
+        value, sloped = (ca.Function(f"link{number}", inputs, outputs) for outputs in ([e], slopes))
+        out.append(Link(value, sloped, tuple(sources), straight))
         names += [chain.cuts[number][0]] if number < len(chain.cuts) else []
     return tuple(out)
 
@@ -76,10 +76,23 @@ class LargeProgram(Program):
         return self.step, [], Factors()
 
     @cached_property
+    def linked(self) -> Linked:
+        return self.step.linked()
+
+    @cached_property
+    def last(self) -> ca.Function | None:
+        """The end of a step from the values that the last solve has at its end; None where more is needed."""
+        chains, end = self.linked.chains, self.linked.end
+        if end is None or not chains or not chains[-1].cuts:
+            return None
+        function = self._finish(*end, *(symbol for symbol, _ in chains[-1].cuts))
+        return None if function.has_free() else function
+
+    @cached_property
     def large_stages(self) -> list[LargeStage]:
         """The solves of the step."""
         out, known = [], list(self.common)
-        for k, (solve, chain) in enumerate(zip(self.step.solves, self.step.chains(), strict=True)):
+        for k, (solve, chain) in enumerate(zip(self.step.solves, self.linked.chains, strict=True)):
             x, hot = solve.unknowns, [*self.hot, *known[len(self.common) :]]
             guess = ca.Function(f"guess{k}", [*hot, solve.last, solve.before], [ca.densify(solve.guess)])
             out.append(LargeStage(x.numel(), measured(solve), weighing(k, solve, known), guess, _links(x, known, chain)))

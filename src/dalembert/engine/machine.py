@@ -194,8 +194,11 @@ class VirtualMachine:
             place = Place(x[k], known, [*common, self.constants, *x[:k]], [last[k], before[k]], scale, np.zeros(1))
             self.solves.append(self._solve(k, place, _view(singles[k : k + 1])))
         self.prelude = self._bind(p.prelude, [self.h, self.par], [self.constants])
-        hot = [*common, self.constants, *x]
-        self.finish = self._bind(p.finish, hot, [self.next, self.lam, self.work, self.check])
+        self.finish = self._finish([*common, self.constants, *x])
+
+    def _finish(self, unknowns: list[Array]) -> Call:
+        """The end of a step, from all unknowns."""
+        return self._bind(self.program.finish, unknowns, [self.next, self.lam, self.work, self.check])
 
     def _solve(self, k: int, at: Place, single: memoryview[float]) -> tuple[Call, Parts]:
         """The look at the sizes of a solve, and its iteration."""

@@ -38,6 +38,7 @@ from dalembert.systems.instructions import as_written
 
 SX = ca.SX
 LARGE = 8_000  # operations of the equations of a step, beyond which they are not eliminated by expressions
+WORK = ("supplied", "dissipated")
 WEIGH_EVERY = 64  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
 
 
@@ -120,13 +121,16 @@ class Program:
     @cached_property
     def finish(self) -> ca.Function:
         fast = self._fast[0]
-        work = ca.vertcat(fast.work["supplied"], fast.work["dissipated"])
-        after = ca.vertcat(*fast.next.values())
+        return self._finish(ca.vertcat(*fast.next.values()), fast.lam, ca.vertcat(*(fast.work[k] for k in WORK)))
+
+    def _finish(self, after: SX, lam: SX, work: SX, *more: SX) -> ca.Function:
+        """The end of a step as a function of all unknowns, and of `more`."""
         # what is finite vanishes beside the sum of squares at which a state counts as infinite
-        other = ca.sum1(fast.lam) + ca.sum1(work)
+        other = ca.sum1(lam) + ca.sum1(work)
         with as_written():
-            outputs = [after, fast.lam, work, self._squares(after) + ca.fabs(other) * (1 / HUGE)]
-            return ca.Function("finish", [*self.hot, *self.unknowns], [ca.densify(x) for x in outputs])
+            outputs = [after, lam, work, self._squares(after) + ca.fabs(other) * (1 / HUGE)]
+            free = {"allow_free": bool(more)}
+            return ca.Function("finish", [*self.hot, *self.unknowns, *more], [ca.densify(x) for x in outputs], free)
 
     def _squares(self, x: SX) -> SX:
         return squares(x)

@@ -22,6 +22,7 @@ from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task
 from dalembert.engine.newton import TINY, Array, Parts
 
 SYMMETRIC = 0.25  # of a matrix: the skew part up to which the symmetric part is tried in its place
+CHEAP = 8  # operations of a factorisation for each entry of the matrix, up to which it is taken anew in each step
 REFRESH = 0.2  # how much an iteration must gain with factors that are dear
 
 
@@ -37,13 +38,13 @@ class Factor:
         self._turned = np.lexsort((columns, rows))
         same = np.array_equal(rows[self._turned], columns) and np.array_equal(columns[self._turned], rows)
         self._symmetric = bool(same and np.count_nonzero(rows == columns) == self.n)
-        self._try = self._symmetric
+        self._try, self.cheap = self._symmetric, False
         self._upper: NDArray[np.int64] = np.flatnonzero(rows <= columns)
         self._half = Pattern(rows[self._upper], columns[self._upper], pattern.shape).matrix()
 
     def drop(self) -> None:
         """Forget what was factorised, and what was found of it."""
-        self.solve, self._try = None, self._symmetric
+        self.solve, self._try, self.cheap = None, self._symmetric, False
 
     def take(self, careful: bool = False) -> None:
         """Factorise the matrix as it stands; a `careful` look takes it as it is, with partial pivoting."""
@@ -71,7 +72,8 @@ class Factor:
             else:
                 self._ldl.update(self._half, upper=True)
             if first:  # one look at the signs of all pivots, for as long as the matrix is of one kind
-                D = np.asarray(self._ldl.factors()[1])
+                L, D, _ = self._ldl.factors()
+                self.cheap = bool(np.square(np.diff(L.indptr)).sum() < CHEAP * len(data))
                 return bool((D > 0).all() or (D < 0).all())
         except (RuntimeError, ValueError):
             self._ldl = None
@@ -91,7 +93,20 @@ class Sparse(VirtualMachine):
 
     def __init__(self, program: LargeProgram) -> None:
         self.large, self._factors = program, list[Factor]()
+        self._last: Chain | None = None
         super().__init__(program)
+
+    def _finish(self, unknowns: list[Array]) -> Call:
+        function, chain = self.large.last, self._last
+        if function is None or chain is None:
+            return super()._finish(unknowns)
+        end = self._bind(function, [*unknowns, *chain.cuts], [self.next, self.lam, self.work, self.check])
+
+        def finish() -> None:
+            chain.values()
+            end()
+
+        return finish
 
     def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
         """Advance a memory by the steps of a task, up to one that fails."""
@@ -107,6 +122,7 @@ class Sparse(VirtualMachine):
         chain = Chain(stage.links, at.x, at.known, self._bind)
         factor, own, x, r = Factor(chain.pattern, chain.matrix), _Own(stage), at.x, chain.residual
         self._factors.append(factor)
+        self._last = chain
         guess = self._bind(stage.guess, [*at.hot, *at.history], [x])
         sized = self._bind(stage.weigh, at.known, [at.scale])
         last = k == len(self.program.step.solves) - 1
@@ -129,7 +145,7 @@ class Sparse(VirtualMachine):
         def begin() -> None:
             guess()
             chain.start()
-            (renew if factor.solve is None else update)()
+            (renew if factor.solve is None or factor.cheap else update)()
 
         def accept() -> None:
             chain.both()

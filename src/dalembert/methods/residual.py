@@ -24,7 +24,7 @@ import numpy as np
 from casadi import SX
 
 from dalembert.methods.scheme import Array, Scheme
-from dalembert.methods.step import Block, Chained, Solve, Step, combined, split_solves
+from dalembert.methods.step import Block, Chained, Linked, Solve, Step, combined, split_solves
 from dalembert.methods.sweeping import sweep
 from dalembert.systems.form import Form
 
@@ -301,12 +301,7 @@ def step(form: Form, scheme: Scheme, h: SX) -> Step:
     s = _Stages(form, scheme, h)
     rows = s.rows()
     blocks = [_block(s, node, symbol, *rows[node]) for node, symbol in s.unknowns.items()]
-    state, after, begin = dict(form.state), {}, {}
-    for name in form.state:
-        if name in form.y:
-            after[name] = s.value(name, s.end)
-        else:
-            after[name] = s.w[s.end] if form.w.numel() else s.unknowns.get(("close", s.end), form.state[name])
+    state, after, begin = dict(form.state), _end(s), {}
     if s.carried.numel() and "lam" not in form.begin:  # the last multiplier is the first one of the next step
         state["lam"], after["lam"], begin["lam"] = s.carried, s.lam[-1], "lam"
     supplied, dissipated = _work(s)
@@ -314,7 +309,7 @@ def step(form: Form, scheme: Scheme, h: SX) -> Step:
     return Step(
         t=form.t, h=h, u=s.u, par=form.par,
         state=state, solves=solves, next=after,
-        lam=combined(scheme.report[0], s.lam, form.lam.numel()) if scheme.report else SX(0, 1),
+        lam=_reported(s),
         node=scheme.report[1] if scheme.report else 1.0,
         work={"supplied": supplied, "dissipated": dissipated},
         input_nodes=s.input_nodes, start=begin, known=ca.vertcat(s.pushed, s.hinted), sweep=sweep(form, scheme, s.unknowns),
@@ -322,8 +317,8 @@ def step(form: Form, scheme: Scheme, h: SX) -> Step:
     )  # fmt: skip
 
 
-def _links(s: _Stages, solves: tuple[Solve, ...]) -> tuple[Chained, ...]:
-    """The residuals of all solves as chains."""
+def _links(s: _Stages, solves: tuple[Solve, ...]) -> Linked:
+    """The residuals of all solves as chains, and the end of the step."""
     linked = s.linked()
     rows: dict[Hashable, SX] = {node: row for node, (row, _) in linked.rows().items()}
     out = []
@@ -334,7 +329,24 @@ def _links(s: _Stages, solves: tuple[Solve, ...]) -> tuple[Chained, ...]:
             if ca.depends_on(ca.vertcat(residual, *(e for _, e in cuts)), symbol):
                 cuts.insert(0, (symbol, whole))
         out.append(Chained(residual, tuple(cuts)))
-    return tuple(out)
+    after = ca.vertcat(*_end(linked).values(), *((s.lam[-1],) if s.carried.numel() and "lam" not in s.form.begin else ()))
+    return Linked(tuple(out), (after, _reported(linked), ca.vertcat(*_work(linked))))
+
+
+def _end(s: _Stages) -> dict[str, SX]:
+    """The state at the end of the step."""
+    form, out = s.form, {}
+    for name in form.state:
+        if name in form.y:
+            out[name] = s.value(name, s.end)
+        else:
+            out[name] = s.w[s.end] if form.w.numel() else s.unknowns.get(("close", s.end), form.state[name])
+    return out
+
+
+def _reported(s: _Stages) -> SX:
+    """The multipliers that a step reports."""
+    return combined(s.scheme.report[0], s.lam, s.form.lam.numel()) if s.scheme.report else SX(0, 1)
 
 
 def _work(s: _Stages) -> tuple[SX, SX]:

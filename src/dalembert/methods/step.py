@@ -55,6 +55,14 @@ class Chained:
 
 
 @dataclass(frozen=True)
+class Linked:
+    """The solves of a step as chains; its end, multipliers and work with the names of their cuts, where that is known."""
+
+    chains: tuple[Chained, ...]
+    end: tuple[SX, SX, SX] | None = None
+
+
+@dataclass(frozen=True)
 class Step:
     """One step of a method on a system.
 
@@ -81,11 +89,11 @@ class Step:
     kept: tuple[ca.Function, ...] = ()  # (state, t, par, state before, h) -> what must be small at the end, and its sizes
     known: SX = field(default_factory=lambda: SX(0, 1))  # rates and multipliers at the start of a run, for first guesses
     sweep: Sweep | None = None  # how to solve it without a matrix, where that can be
-    links: Callable[[], tuple[Chained, ...]] | None = None  # the residuals of all solves as chains, where they were made of links
+    links: Callable[[], Linked] | None = None  # the same with names for what stands in between, where there are any
 
-    def chains(self) -> tuple[Chained, ...]:
+    def linked(self) -> Linked:
         """The residuals of all solves as chains; of one link where nothing else is known."""
-        return tuple(Chained(solve.residual) for solve in self.solves) if self.links is None else self.links()
+        return Linked(tuple(Chained(s.residual) for s in self.solves)) if self.links is None else self.links()
 
 
 def combined(weights: Iterable[float], values: Sequence[SX], n: int, factor: SX | None = None) -> SX:
