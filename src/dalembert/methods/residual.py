@@ -50,7 +50,6 @@ class _Stages:
         self._values: dict[tuple[str, bytes], SX] = {}
         self.cuts: list[tuple[SX, SX]] | None = None  # the values that have names, in order
         self._named: dict[Hashable, SX] = {}
-        self._all = SX(0, 1)  # unknowns, and names of what depends on them
         self._made: dict[int, tuple[SX, ca.Function, list[str]]] = {}
         self._multipliers()
         self._auxiliary()
@@ -140,20 +139,16 @@ class _Stages:
             return self._value(block, i)
         key = block, i if block in self.several else self.weights(block, i).tobytes(), i == self.end and self.closed
         if key not in self._named:
-            whole = self._value(block, i)
-            if whole.is_symbolic() or not ca.depends_on(whole, self._all):  # nothing that is looked for
-                self._named[key] = whole
-            else:
+            self._named[key] = whole = self._value(block, i)
+            if block in self.several or self.weights(block, i).any():  # else it is the value at the beginning
                 self._named[key] = SX.sym(f"{block}{i}", whole.numel())
                 self.cuts.append((self._named[key], ca.densify(whole)))
-                self._all = ca.vertcat(self._all, self._named[key])
         return self._named[key]
 
     def linked(self) -> _Stages:
         """The same unknowns, with names for the values of all blocks at all places."""
         out = copy(self)
         out.cuts, out.rates, out._values, out._named = [], {}, {}, {}
-        out._all = ca.vertcat(*self.unknowns.values())
         return out
 
     def _value(self, block: str, i: int) -> SX:
