@@ -52,3 +52,13 @@ def test_the_hand_written_loops_make_the_same_motion():
     assert done > 0
     sol = da.simulate(da.catalog.four_particles(), "energy-momentum", t_end=1.0, step=0.01)
     np.testing.assert_allclose(q, sol.q[-1], atol=1e-9)
+
+
+@pytest.mark.parametrize(("kind", "size"), [("chain", 12), ("net", 4)])
+def test_the_reference_for_large_systems_makes_the_same_motion(kind, size):
+    rods = runpy.run_path(str(SCRIPT.parent / "scale.py"))["Rods"](kind, size)
+    q, v = rods.rattle(40, 0.001)
+    system = da.catalog.chain(size) if kind == "chain" else da.catalog.net(size, size)
+    sol = da.simulate(system, "rattle", t_end=0.04, step=0.001)
+    np.testing.assert_allclose(q.ravel(), sol.q[-1], atol=1e-12)
+    np.testing.assert_allclose(v.ravel(), sol.v[-1], atol=1e-11)
