@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 
-from dalembert.engine.large import Link
+from dalembert.engine.large import LargeStage, Link
 from dalembert.engine.newton import Array
 
 Indices = NDArray[np.int64]
@@ -90,10 +90,10 @@ class Slope:
 class Chain:
     """The links of a solve on arrays: `start` once for a solve, then `values` and `both` at any iterate."""
 
-    def __init__(self, links: tuple[Link, ...], x: Array, known: list[Array], bind: Bind) -> None:
-        zero = np.zeros(len(x))
+    def __init__(self, stage: LargeStage, x: Array, known: list[Array], bind: Bind, earlier: list[Chain]) -> None:
+        zero, links, self.names = np.zeros(len(x)), stage.links, stage.names
         self._at = [np.zeros(link.value.numel_out(0)) for link in links]
-        self.residual, self.cuts = self._at[-1], self._at[:-1]
+        self.residual = self._at[-1]
         self._slopes: list[Slope | None] = []
         self._once: list[Call] = []
         self._values: list[Call] = []
@@ -102,6 +102,8 @@ class Chain:
             slope = Slope(link, self._slopes) if link.varies else None
             self._slopes.append(slope)
             inputs = [*self._at[:k], *known]
+            if slope is None and self._shares(k, earlier):
+                continue
             if slope is None:
                 self._once.append(bind(link.value, [zero, *inputs], [self._at[k]]))
                 continue
@@ -115,6 +117,26 @@ class Chain:
             self._both += [sloped, slope.add_up]
         assert slope is not None
         self.matrix, self.pattern = slope.matrix, slope.pattern
+
+    def _shares(self, k: int, earlier: list[Chain]) -> bool:
+        """Take a value over from an earlier solve, where that has it."""
+        for chain in reversed(earlier):
+            if k < len(self.names) and self.names[k] in chain.names:
+                self._at[k] = chain.cuts[chain.names.index(self.names[k])]
+                if chain.refresh not in self._once:
+                    self._once.append(chain.refresh)
+                return True
+        return False
+
+    @property
+    def cuts(self) -> list[Array]:
+        """The values of all cuts."""
+        return self._at[:-1]
+
+    def refresh(self) -> None:
+        """The values of all cuts, without the residual."""
+        for call in self._values[:-1]:
+            call()
 
     def start(self) -> None:
         """What does not change while the unknowns are found."""

@@ -50,6 +50,7 @@ class LargeStage:
     weigh: ca.Function
     guess: ca.Function
     links: tuple[Link, ...]
+    names: tuple[int, ...]  # of the cuts: what has the same name in another solve is the same
 
 
 def _links(x: SX, known: list[SX], chain: Chained) -> tuple[Link, ...]:
@@ -95,7 +96,9 @@ class LargeProgram(Program):
         for k, (solve, chain) in enumerate(zip(self.step.solves, self.linked.chains, strict=True)):
             x, hot = solve.unknowns, [*self.hot, *known[len(self.common) :]]
             guess = ca.Function(f"guess{k}", [*hot, solve.last, solve.before], [ca.densify(solve.guess)])
-            out.append(LargeStage(x.numel(), measured(solve), weighing(k, solve, known), guess, _links(x, known, chain)))
+            names = tuple(symbol[0].element_hash() for symbol, _ in chain.cuts)
+            links, weigh = _links(x, known, chain), weighing(k, solve, known)
+            out.append(LargeStage(x.numel(), measured(solve), weigh, guess, links, names))
             known = [*known, x]
         return out
 

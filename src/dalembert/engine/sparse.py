@@ -93,17 +93,18 @@ class Sparse(VirtualMachine):
 
     def __init__(self, program: LargeProgram) -> None:
         self.large, self._factors = program, list[Factor]()
-        self._last: Chain | None = None
+        self._chains: list[Chain] = []
         super().__init__(program)
 
     def _finish(self, unknowns: list[Array]) -> Call:
-        function, chain = self.large.last, self._last
-        if function is None or chain is None:
+        function = self.large.last
+        if function is None:
             return super()._finish(unknowns)
+        chain = self._chains[-1]
         end = self._bind(function, [*unknowns, *chain.cuts], [self.next, self.lam, self.work, self.check])
 
         def finish() -> None:
-            chain.values()
+            chain.refresh()
             end()
 
         return finish
@@ -119,10 +120,10 @@ class Sparse(VirtualMachine):
 
     def _solve(self, k: int, at: Place, single: memoryview[float]) -> tuple[Call, Parts]:
         stage = self.large.large_stages[k]
-        chain = Chain(stage.links, at.x, at.known, self._bind)
+        chain = Chain(stage, at.x, at.known, self._bind, self._chains)
         factor, own, x, r = Factor(chain.pattern, chain.matrix), _Own(stage), at.x, chain.residual
         self._factors.append(factor)
-        self._last = chain
+        self._chains.append(chain)
         guess = self._bind(stage.guess, [*at.hot, *at.history], [x])
         sized = self._bind(stage.weigh, at.known, [at.scale])
         last = k == len(self.program.step.solves) - 1
