@@ -7,8 +7,9 @@ import scipy.sparse
 
 import dalembert as da
 from dalembert.engine.case import prepare
-from dalembert.engine.chains import Pattern, Product
-from dalembert.engine.machine import Records, Task
+from dalembert.engine.chains import Chain, Pattern, Product
+from dalembert.engine.large import LargeProgram
+from dalembert.engine.machine import Records, Task, bind
 from dalembert.engine.newton import Rule
 from dalembert.engine.sparse import Factor
 from dalembert.methods.base import able, find
@@ -102,6 +103,36 @@ def test_adaptive_steps_are_sparse_too():
     sol = da.simulate(da.catalog.net(9, 9), "rattle", t_end=0.05, step=0.005, adaptive=True)
     assert sol.stats["engine"] == "sparse"
     assert np.abs(sol.residual("position")).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    "name", ["rattle", "shake", "lobatto-pair-3", "gauss-2", "murua-2", "spark-3", "radau-iia-2", "midpoint"]
+)
+def test_slopes_multiplied_link_by_link_are_the_jacobian(name):
+    """The residual and the Jacobian of a chain of links are those of the residual written out, at any point."""
+    system = da.catalog.net(3, 3)
+    program = LargeProgram(prepare(system, find(name)).program.step)
+    rng, known, chains = np.random.default_rng(0), list(program.common), []
+    values = [state(prepare(system, find(name)), system), np.zeros(1), np.full(1, 0.1), np.zeros(program.n_u), system.pack()]
+    values[0] = values[0] + 0.1 * rng.normal(size=len(values[0]))
+    keep = []
+
+    def bound(function, inputs, outputs):
+        call, kept = bind(function, inputs, outputs)
+        keep.append(kept)
+        return call
+
+    for solve, stage in zip(program.step.solves, program.large_stages, strict=True):
+        x = rng.normal(size=stage.n)
+        chain = Chain(stage, x, list(values), bound, chains)
+        chain.start()
+        chain.both()
+        inputs = [solve.unknowns, *known]
+        r, J = ca.Function("f", inputs, [ca.densify(solve.residual), ca.jacobian(solve.residual, solve.unknowns)])(x, *values)
+        assert np.abs(chain.residual - r.full().ravel()).max() < 1e-12 * (1 + np.abs(r.full()).max())
+        assert np.abs(chain.matrix.toarray() - J.full()).max() < 1e-12 * np.abs(J.full()).max()
+        chains.append(chain)
+        known, values = [*known, solve.unknowns], [*values, x]
 
 
 def test_products_of_sparse_matrices():

@@ -59,7 +59,8 @@ def _links(x: SX, known: list[SX], chain: Chained) -> tuple[Link, ...]:
     names: list[SX] = []
     for number, e in enumerate((*(e for _, e in chain.cuts), ca.densify(chain.residual))):
         sources = {-1: x} | {j: names[j] for j in range(number) if out[j].varies}
-        found = {j: slope for j, s in sources.items() if (slope := ca.jacobian(e, s)).nnz()}
+        found = {j: chain.slopes[number, j] if (number, j) in chain.slopes else ca.jacobian(e, s) for j, s in sources.items()}
+        found = {j: slope for j, slope in found.items() if slope.nnz()}
         sources, slopes = {j: sources[j] for j in found}, list(found.values())
         straight = list(sources) == [-1] and not ca.depends_on(slopes[0], x)
         inputs = [x, *names, *known]

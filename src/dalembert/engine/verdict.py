@@ -74,8 +74,8 @@ def gaps(system: System) -> bool:
     """Whether the energy may be undefined where its slope is not."""
 
     def look() -> bool:
-        f = system.function("energy")
-        return not GAPS.isdisjoint(f.instruction_id(k) for k in range(f.n_instructions()))
+        functions = system.energies()
+        return not GAPS.isdisjoint(f.instruction_id(k) for f in functions for k in range(f.n_instructions()))
 
     return system.cache.get(bool, "gaps of the energy", look)
 

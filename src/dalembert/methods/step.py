@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 
@@ -47,11 +47,13 @@ class Solve:
 class Chained:
     """The residual of a solve with names for what stands in between: `cuts` are symbols and what they stand for, in order.
 
-    A cut may use unknowns and earlier cuts. Large systems are evaluated and differentiated link by link.
+    A cut may use unknowns and earlier cuts. Large systems are evaluated and differentiated link by link. `slopes` are those
+    that are known, by the number of the link and of its source: -1 are the unknowns, and the residual is the last link.
     """
 
     residual: SX
     cuts: tuple[tuple[SX, SX], ...] = ()
+    slopes: Mapping[tuple[int, int], SX] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

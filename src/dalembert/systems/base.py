@@ -110,6 +110,10 @@ class System(ABC):
         """Whether there is an energy."""
         return bool(self.energy_role)
 
+    def energies(self) -> list[ca.Function]:
+        """Functions that have all the operations of the energy."""
+        return [self.function("energy")]
+
     @property
     def decomposition(self) -> int | None:
         """The number of parts into which the right-hand side is split; None where it is not a matter of the model."""
@@ -176,8 +180,7 @@ class System(ABC):
 
     def _finite(self, value: SX, role: str) -> None:
         """Refuse nan written into a model as a constant."""
-        for i in range(value.nnz()):
-            element = value.nz[i]
+        for i, element in enumerate(ca.vertsplit(value.nz[:]) if value.nnz() else ()):
             if element.is_constant() and not np.isfinite(float(element)):
                 raise ModelError(f"{role} has {float(element)} as its entry {i + 1}")
 

@@ -45,7 +45,8 @@ class Form:
     no `w`. `sizes` are the sizes at which round-off begins: of the rate of each block, of `w`, and of the residual of each level.
     `first` are rates before the first step, where zero is no good guess. `basis` are constant matrices `(U, V)` with
     `y' = V r` and the rows `U^T (...)`, in which the first `rank` rates are differential and the others algebraic; `closing` then
-    defines the algebraic part at the end of a step, where the last stage does not.
+    defines the algebraic part at the end of a step, where the last stage does not. `slopes` are known derivatives: of a level by
+    a block, of the right-hand side of a block by `"lam"`; a large system is differentiated without looking for them.
     """
 
     y: Mapping[str, SX]
@@ -67,6 +68,7 @@ class Form:
     power: Power = field(default_factory=Power)
     first: Mapping[str, SX] = field(default_factory=dict)
     basis: tuple[SX, SX, int] | None = None
+    slopes: Mapping[str, Mapping[str, SX]] = field(default_factory=dict)
 
     def acting(self, block: str) -> list[int]:
         """The numbers of the parts that act on a block."""

@@ -121,6 +121,12 @@ class Mechanical(Constrained):
         self._define("potential", sum((e.total(self) for e in self.repeated if "potential" in e.roles), V))
         self._check_numbers("mass", "dissipation")
 
+    def energies(self) -> list[ca.Function]:
+        if not self.repeated:
+            return super().energies()
+        elements = [e.local("potential") for e in self.repeated if "potential" in e.roles]
+        return [self.function("mass"), self.function("own_potential"), *elements]
+
     def _derived(self, role: str) -> SX:
         if role == "kinetic":
             return ca.densify(self.v.T @ self.expression("mass") @ self.v / 2)
@@ -197,7 +203,11 @@ class Mechanical(Constrained):
         }  # fmt: skip
         parts = ({"q": s.qdot(s.q, s.v)}, {second: push})
         stated = s._stated(lam, s.v, None, applied, damping)
-        return Form(y=y, parts=parts, state={"q": s.q, "v": s.v}, begin=begin, sizes=sizes, **stated)
+        slopes: dict[str, dict[str, SX]] = {}
+        if s.m:
+            G = s.role("jacobian")
+            slopes = {"position": {"q": s.role("normal")}, "velocity": {"v": G}, second: {"lam": -G.T}}
+        return Form(y=y, parts=parts, state={"q": s.q, "v": s.v}, begin=begin, sizes=sizes, slopes=slopes, **stated)
 
     @property
     def constant_mass(self) -> bool:
