@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import casadi as ca
 from casadi import SX
@@ -69,6 +69,7 @@ class Form:
     first: Mapping[str, SX] = field(default_factory=dict)
     basis: tuple[SX, SX, int] | None = None
     slopes: Mapping[str, Mapping[str, SX]] = field(default_factory=dict)
+    _inverses: dict[str, SX | None] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def acting(self, block: str) -> list[int]:
         """The numbers of the parts that act on a block."""
@@ -80,9 +81,11 @@ class Form:
 
     def inverse(self, block: str) -> SX | None:
         """The inverse of the inertia of a block, where it is constant and of small blocks; else None."""
-        if block not in self.inertia:
-            return SX.eye(self.y[block].numel())
-        return inverse_by_blocks(self.inertia[block], ca.vertcat(*self.y.values(), self.t))
+        if block not in self._inverses:
+            varying = ca.vertcat(*self.y.values(), self.t)
+            own = self.inertia.get(block)
+            self._inverses[block] = SX.eye(self.y[block].numel()) if own is None else inverse_by_blocks(own, varying)
+        return self._inverses[block]
 
     def stabilised(self) -> Form:
         """The form of Gear, Gupta and Leimkuhler (1985): `q' = ... - g_q^T mu`, position constraints beside those of velocity."""
@@ -90,7 +93,7 @@ class Form:
             return self
         mu = SX.sym("mu", self.levels["position"].numel())
         shifted = {**self.parts[0], "q": self.parts[0]["q"] - self.normal.T @ mu}
-        return Form(**{**vars(self), "parts": (shifted, *self.parts[1:]), "mu": mu})
+        return replace(self, parts=(shifted, *self.parts[1:]), mu=mu)
 
 
 def components(sparsity: ca.Sparsity) -> list[list[int]]:
