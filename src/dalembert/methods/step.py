@@ -16,6 +16,7 @@ from dalembert.methods.tableaus import lagrange
 from dalembert.systems.instructions import as_written
 
 Array = NDArray[np.float64]
+FEW = 3  # blocks that are looked at pair by pair
 
 
 @dataclass(frozen=True)
@@ -141,10 +142,7 @@ def split_solves(blocks: Sequence[Block]) -> tuple[Solve, ...]:
     """The solves of a step: rows and unknowns in block triangular form, so that each solve needs earlier ones only."""
     if not blocks:
         return ()
-    jacobian = ca.jacobian_sparsity(ca.vertcat(*(b.row for b in blocks)), ca.vertcat(*(b.unknowns for b in blocks)))
-    owner = np.repeat(np.arange(len(blocks)), [b.unknowns.numel() for b in blocks])
-    rows, columns = (owner[np.array(x, dtype=int)] for x in jacobian.get_triplet())
-    pairs = {divmod(int(k), len(blocks)) for k in np.unique(rows * len(blocks) + columns)}
+    pairs = _coupled(blocks)
     pairs |= {(i, i) for i in range(len(blocks))}  # each row belongs to its unknown
     pattern = ca.Sparsity.triplet(len(blocks), len(blocks), *(list(x) for x in zip(*sorted(pairs), strict=True)))
     count, order, _, cuts, *_ = pattern.btf()
@@ -155,6 +153,18 @@ def split_solves(blocks: Sequence[Block]) -> tuple[Solve, ...]:
             needs[group_of[i]].add(group_of[j])
     in_turn = TopologicalSorter(needs).static_order()
     return tuple(_solve([b for i, b in enumerate(blocks) if group_of[i] == k]) for k in in_turn)
+
+
+def _coupled(blocks: Sequence[Block]) -> set[tuple[int, int]]:
+    """Which rows contain which unknowns, as numbers of blocks."""
+    count = len(blocks)
+    if count <= FEW:
+        every = ((i, j) for i in range(count) for j in range(count) if i != j)
+        return {(i, j) for i, j in every if ca.depends_on(blocks[i].row, blocks[j].unknowns)}
+    jacobian = ca.jacobian_sparsity(ca.vertcat(*(b.row for b in blocks)), ca.vertcat(*(b.unknowns for b in blocks)))
+    owner = np.repeat(np.arange(count), [b.unknowns.numel() for b in blocks])
+    rows, columns = (owner[np.array(x, dtype=int)] for x in jacobian.get_triplet())
+    return {divmod(int(k), count) for k in np.unique(rows * count + columns)}
 
 
 def _solve(blocks: list[Block]) -> Solve:
