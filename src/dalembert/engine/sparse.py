@@ -111,12 +111,12 @@ class Sparse(VirtualMachine):
 
     def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
         """Advance a memory by the steps of a task, up to one that fails."""
-        self._drop()
         return super().run(memory, out, replace(task, rule=replace(task.rule, refresh=max(task.rule.refresh, REFRESH))))
 
-    def _drop(self) -> None:
+    def _load(self, memory: Memory, h: float, inputs: Array) -> None:
         for factor in self._factors:
             factor.drop()
+        super()._load(memory, h, inputs)
 
     def _solve(self, k: int, at: Place, single: memoryview[float]) -> tuple[Call, Parts]:
         stage = self.large.large_stages[k]
