@@ -48,7 +48,7 @@ def _hung(places: Array, pairs: Array, between: Element, given: dict[str, float]
         name=name,
         dimension=3,
         initial={"q": places.ravel(), "v": np.zeros(3 * count)},
-        picture=Picture(links=pairs.tolist(), masses=range(count), units=SI),
+        picture=Picture(links=pairs.tolist(), units=SI),
     )
 
 

@@ -17,29 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from copy import copy
-from dataclasses import dataclass
 from functools import partial
 
 import casadi as ca
 import numpy as np
 from casadi import SX
 
+from dalembert.methods.linking import Cut, links
 from dalembert.methods.scheme import Array, Scheme
-from dalembert.methods.step import Block, Chained, Linked, Solve, Step, combined, split_solves
+from dalembert.methods.step import Block, Step, combined, split_solves
 from dalembert.methods.sweeping import sweep
 from dalembert.systems.form import Form
 
 Node = tuple[str, int]  # a block and the place it is at: a stage, a node, or the end
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """A value with a name: of a block at a place."""
-
-    symbol: SX
-    whole: SX
-    block: str
-    place: int
 
 
 class _Stages:
@@ -59,7 +49,7 @@ class _Stages:
         self.unknowns: dict[Node, SX] = {}
         self.rates: dict[Node, SX] = {}
         self._values: dict[tuple[str, bytes], SX] = {}
-        self.cuts: list[_Cut] | None = None  # the values that have names, in order
+        self.cuts: list[Cut] | None = None  # the values that have names, in order
         self._named: dict[Hashable, SX] = {}
         self._made: dict[int, tuple[SX, ca.Function, list[str]]] = {}
         self._multipliers()
@@ -153,7 +143,7 @@ class _Stages:
             self._named[key] = whole = self._value(block, i)
             if block in self.several or self.weights(block, i).any():  # else it is the value at the beginning
                 self._named[key] = SX.sym(f"{block}{i}", whole.numel())
-                self.cuts.append(_Cut(self._named[key], ca.densify(whole), block, i))
+                self.cuts.append(Cut(self._named[key], ca.densify(whole), block, i))
         return self._named[key]
 
     def linked(self) -> _Stages:
@@ -230,53 +220,6 @@ class _Stages:
                         seen.add(node)
                         stack.append(node)
         return False
-
-    def slopes(self, keys: tuple[Hashable, ...], cuts: list[_Cut]) -> dict[tuple[int, int], SX]:
-        """The slopes of the links of a solve for multipliers that follow from those that the form knows."""
-        places = [node[1] for node in keys if isinstance(node, tuple) and node[0] == "lam"]
-        plain = self.scheme.multipliers is None and not self.scheme.carried and self.form.basis is None
-        if len(places) < len(keys) or not plain:
-            return {}
-        out = {}
-        for number, cut in enumerate(cuts):
-            slope = self._pushed(cut, places)
-            if slope is not None:
-                out[number, -1] = slope
-        for block, place, slope in self._bends(places[0]) if len(places) == 1 else ():
-            symbol = self.value(block, place)
-            out |= {(len(cuts), j): slope for j, cut in enumerate(cuts) if cut.symbol is symbol}
-        return out
-
-    def _pushed(self, cut: _Cut, places: list[int]) -> SX | None:
-        """The slope of a value by the multipliers of some stages, where these act on its explicit rates alone."""
-        b, form = cut.block, self.form
-        weights, S = self.weights(b, cut.place), form.slopes.get(b, {}).get("lam")
-        inverse = form.inverse(b)
-        explicit = all((b, int(j)) in self.known for j in np.flatnonzero(weights))
-        if S is None or inverse is None or b in self.several or not explicit or len(form.acting(b)) != 1:
-            return None
-        n, m = S.shape
-        columns = [float(weights[j]) * self.h * (inverse @ self._slope(S, j)) if weights[j] else SX(n, m) for j in places]
-        return ca.horzcat(*columns)
-
-    def _bends(self, number: int) -> list[tuple[str, int, SX]]:
-        """The slopes of the row of one multiplier that is a level at one place: by which block, and where."""
-        own = [node[1] for node in self.unknowns if node[0] == "lam"]
-        rows = [(level, row) for level in ("position", "velocity") for row in self.scheme.rows.get(level, ())]
-        if "nonholonomic" in self.form.levels or len(rows) < len(own) or self.form.mu.numel():
-            return []
-        level, row = rows[len(rows) - len(own) :][own.index(number)]
-        alone = all(np.count_nonzero(r) == 1 for r in self.scheme.rows[level])
-        if not alone or level not in self.form.levels:
-            return []
-        place = int(np.flatnonzero(row)[0])
-        return [(b, place, float(row[place]) * self._slope(S, place)) for b, S in self.form.slopes.get(level, {}).items()]
-
-    def _slope(self, S: SX, i: int) -> SX:
-        """A sparse matrix of `(q, t)` at a place."""
-        form = self.form
-        f = ca.Function("slope", [form.y["q"], form.t, form.par], [S])
-        return f(self.value("q", i), self.times[i], form.par)
 
     # ---- rows -------------------------------------------------------------------------------------------
 
@@ -366,24 +309,14 @@ def step(form: Form, scheme: Scheme, h: SX) -> Step:
         node=scheme.report[1] if scheme.report else 1.0,
         work={"supplied": supplied, "dissipated": dissipated},
         input_nodes=s.input_nodes, start=begin, known=ca.vertcat(s.pushed, s.hinted), sweep=sweep(form, scheme, s.unknowns),
-        links=partial(_links, s, solves),
+        links=partial(links, s, solves, _closed),
     )  # fmt: skip
 
 
-def _links(s: _Stages, solves: tuple[Solve, ...]) -> Linked:
-    """The residuals of all solves as chains, and the end of the step."""
-    linked = s.linked()
-    rows: dict[Hashable, SX] = {node: row for node, (row, _) in linked.rows().items()}
-    out = []
-    for solve in solves:
-        residual = ca.densify(ca.vertcat(*(rows[node] for node in solve.keys)))
-        cuts: list[_Cut] = []
-        for cut in reversed(linked.cuts or []):
-            if ca.depends_on(ca.vertcat(residual, *(c.whole for c in cuts)), cut.symbol):
-                cuts.insert(0, cut)
-        out.append(Chained(residual, tuple((c.symbol, c.whole) for c in cuts), linked.slopes(solve.keys, cuts)))
-    after = ca.vertcat(*_end(linked).values(), *((s.lam[-1],) if s.carried.numel() and "lam" not in s.form.begin else ()))
-    return Linked(tuple(out), (after, _reported(linked), ca.vertcat(*_work(linked))))
+def _closed(s: _Stages) -> tuple[SX, SX, SX]:
+    """The state at the end of the step with what is carried along, the multipliers that are reported, and work."""
+    carried = (s.lam[-1],) if s.carried.numel() and "lam" not in s.form.begin else ()
+    return ca.vertcat(*_end(s).values(), *carried), _reported(s), ca.vertcat(*_work(s))
 
 
 def _end(s: _Stages) -> dict[str, SX]:

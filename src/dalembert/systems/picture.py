@@ -152,7 +152,14 @@ def _default(system: System, given: Picture) -> Picture | None:
         links.append((i, count + k))
     system._define("points", points)
     trails = range(count) if count <= 6 else ()
-    picture = Picture(None, given.links or links, given.masses or range(count), given.trails or trails, given.bodies, given.units)
+    picture = Picture(
+        None,
+        given.links or links,
+        given.masses or (range(count) if count <= MOST else ()),
+        given.trails or trails,
+        given.bodies,
+        given.units,
+    )
     check(picture, points.shape[0])
     return picture
 
