@@ -207,8 +207,16 @@ class VirtualMachine:
         accept = self._bind(stage.look.accept, [*at.known, at.x, at.scale], [at.size])
         return weigh, self._parts(at, single, stage.linear, self._linear_solver(stage, at), accept)
 
-    def _parts(self, at: Place, single: memoryview[float], linear: bool, changes: tuple[Call, Call, Call], accept: Call) -> Parts:
-        return Parts(*changes, accept, _view(at.size), linear, single, self.seen)
+    def _parts(
+        self,
+        at: Place,
+        single: memoryview[float],
+        linear: bool,
+        changes: tuple[Call, Call, Call],
+        accept: Call,
+        rate: float = 0.0,
+    ) -> Parts:
+        return Parts(*changes, accept, _view(at.size), linear, single, self.seen, [rate])
 
     def _linear_solver(self, stage: Stage, at: Place) -> tuple[Call, Call, Call]:
         """The parts of an iteration: the first change from a guess; one with a new Jacobian; one with the last."""

@@ -60,7 +60,7 @@ class Rule:
         Its argument says whether to look at the residual in any case. The compiled loop repeats this rule word by word.
         """
         begin, renew, update, accept, sizes = parts.begin, parts.renew, parts.update, parts.accept, parts.sizes
-        looked = parts.looked
+        looked, rate = parts.looked, parts.rate
         tolerance, refresh, stagnation, floor = (x * x for x in (self.tolerance, self.refresh, self.stagnation, self.floor))
         exact, limit, last, linear, single = self.exact**2, self.limit**2, self.max_iterations, parts.linear, parts.single
 
@@ -79,7 +79,7 @@ class Rule:
                     previous = size
                     change()
                     size, change = sizes[0], update
-                    if size * size <= tolerance * previous or size <= tolerance:
+                    if (size * size <= tolerance * previous and size * rate[0] <= tolerance) or size <= tolerance:
                         break
                     if not size < 1e300:  # also catches nan
                         return -k
@@ -119,6 +119,7 @@ class Parts:
     linear: bool = False
     single: memoryview[float] | list[float] = field(default_factory=lambda: [0.0])
     looked: list[bool] = field(default_factory=lambda: [False])
+    rate: list[float] = field(default_factory=lambda: [0.0])  # how slowly old factors are known to converge, squared
 
 
 Array = NDArray[np.float64]

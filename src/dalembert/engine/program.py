@@ -38,6 +38,7 @@ from dalembert.systems.instructions import as_written
 
 SX = ca.SX
 LARGE = 8_000  # operations of the equations of a step, beyond which they are not eliminated by expressions
+MANY = 100  # unknowns: fewer are always eliminated by expressions
 WORK = ("supplied", "dissipated")
 WEIGH_EVERY = 64  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
 
@@ -193,7 +194,7 @@ class Program:
     @property
     def large(self) -> bool:
         """Whether the step is left as it is, and factorised in numbers."""
-        return self.n_unknowns > LARGE or self.size > LARGE
+        return self.n_unknowns > LARGE or (self.n_unknowns > MANY and self.size > LARGE)
 
     @cached_property
     def operations(self) -> int:

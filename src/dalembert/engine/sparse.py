@@ -22,6 +22,7 @@ from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task
 from dalembert.engine.newton import TINY, Array, Parts
 
 SYMMETRIC = 0.25  # of a matrix: the skew part up to which the symmetric part is tried in its place
+NOISE = 1e-26  # the square of a size at which rounding may be all that is left
 CHEAP = 8  # operations of a factorisation for each entry of the matrix, up to which it is taken anew in each step
 REFRESH = 0.2  # how much an iteration must gain with factors that are dear
 
@@ -32,6 +33,7 @@ class Factor:
     def __init__(self, pattern: Pattern, matrix: csc_matrix) -> None:
         self.n, self.matrix = pattern.shape[0], matrix
         self.solve: Callable[[Array], Array] | None = None
+        self.rate = [0.0]  # the square of the slowest convergence that was seen with it
         self._ldl: qdldl.Solver | None = None
         rows, columns = pattern.rows, pattern.columns
         # where the entries of the transpose are: sorted by rows, they come in the order of its columns
@@ -46,8 +48,14 @@ class Factor:
         """Forget what was factorised, and what was found of it."""
         self.solve, self._try, self.cheap = None, self._symmetric, False
 
+    def learn(self, before: float, after: float) -> None:
+        """Keep how slowly an iteration converges: a lucky change in a later step is no sign that it is done."""
+        if NOISE < after < before:
+            self.rate[0] = max(self.rate[0], after / before)
+
     def take(self, careful: bool = False) -> None:
         """Factorise the matrix as it stands; a `careful` look takes it as it is, with partial pivoting."""
+        self.rate[0] = 0.0
         if self._try and not careful and self._definite():
             assert self._ldl is not None
             self.solve = self._ldl.solve
@@ -140,13 +148,19 @@ class Sparse(VirtualMachine):
             change()
 
         def update() -> None:
+            before = at.size[0]
             chain.values()
             change()
+            factor.learn(before, at.size[0])
 
         def begin() -> None:
             guess()
             chain.start()
-            (renew if factor.solve is None or factor.cheap else update)()
+            if factor.solve is None or factor.cheap:
+                renew()
+            else:
+                chain.values()
+                change()
 
         def accept() -> None:
             chain.both()
@@ -157,7 +171,9 @@ class Sparse(VirtualMachine):
             factor.drop()
 
         # never taken for linear: the factors may be those of an earlier step
-        return weigh, self._parts(at, single, False, (begin, renew, renew if self.careful else update), accept)
+        parts = self._parts(at, single, False, (begin, renew, renew if self.careful else update), accept)
+        factor.rate = parts.rate
+        return weigh, parts
 
     def _missed(self) -> float:
         """What the next state misses of what the step keeps, relative to its sizes: the sum of squares."""
