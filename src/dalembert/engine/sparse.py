@@ -24,6 +24,7 @@ from dalembert.engine.newton import TINY, Array, Parts
 SYMMETRIC = 0.25  # of a matrix: the skew part up to which the symmetric part is tried in its place
 NOISE = 1e-26  # the square of a size at which rounding may be all that is left
 CHEAP = 8  # operations of a factorisation for each entry of the matrix, up to which it is taken anew in each step
+FLOOR = 1e-11  # the size of a change below which one that does not shrink is round-off
 REFRESH = 0.2  # how much an iteration must gain with factors that are dear
 
 
@@ -33,6 +34,7 @@ class Factor:
     def __init__(self, pattern: Pattern, matrix: csc_matrix) -> None:
         self.n, self.matrix = pattern.shape[0], matrix
         self.solve: Callable[[Array], Array] | None = None
+        self.fresh = False  # whether it was taken in the solve that is under way
         self.rate = [0.0]  # the square of the slowest convergence that was seen with it
         self._ldl: qdldl.Solver | None = None
         rows, columns = pattern.rows, pattern.columns
@@ -56,11 +58,12 @@ class Factor:
     def take(self, careful: bool = False) -> None:
         """Factorise the matrix as it stands; a `careful` look takes it as it is, with partial pivoting."""
         self.rate[0] = 0.0
+        self._try, self.fresh = self._try and not self.fresh, True  # the symmetric part did not serve in this very solve
         if self._try and not careful and self._definite():
             assert self._ldl is not None
             self.solve = self._ldl.solve
             return
-        self._try = False
+        self._try = self.cheap = False
         try:
             self.solve = splu(self.matrix).solve
         except (RuntimeError, ValueError):  # singular, or not finite
@@ -119,7 +122,11 @@ class Sparse(VirtualMachine):
 
     def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
         """Advance a memory by the steps of a task, up to one that fails."""
-        return super().run(memory, out, replace(task, rule=replace(task.rule, refresh=max(task.rule.refresh, REFRESH))))
+        if self.careful:
+            return super().run(memory, out, task)
+        # a slow change with old factors is no sign of round-off
+        rule = replace(task.rule, refresh=max(task.rule.refresh, REFRESH), floor=min(task.rule.floor, FLOOR))
+        return super().run(memory, out, replace(task, rule=rule))
 
     def _load(self, memory: Memory, h: float, inputs: Array) -> None:
         for factor in self._factors:
@@ -154,6 +161,7 @@ class Sparse(VirtualMachine):
             factor.learn(before, at.size[0])
 
         def begin() -> None:
+            factor.fresh = False
             guess()
             chain.start()
             if factor.solve is None or factor.cheap:
