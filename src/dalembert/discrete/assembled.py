@@ -5,11 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 
 import casadi as ca
-import numpy as np
 from casadi import SX
 
 from dalembert.discrete.differences import Difference
-from dalembert.systems.elements import Repeated, scattered
+from dalembert.systems.elements import Repeated
 
 
 class Piece:
@@ -37,23 +36,9 @@ class Piece:
         out = self.element.map(self._local[1], *self._arguments, self._seeds(seed))
         return ca.vertcat(self.element.added(ca.vec(out[:-1, :]), self.n), ca.sum2(out[-1, :]))
 
-    def bend(self, seed: SX) -> SX:
-        """The derivative of that column, without its time, by `x1`."""
-        out, index = self.element.map(self._local[2], *self._arguments, self._seeds(seed)), self.element.index
-        i, j = (np.array(k, dtype=np.int64) for k in self._local[2].sparsity_out(0).get_triplet())
-        return scattered(out.nz[:], index[:, i].ravel(), index[:, j].ravel(), (self.n, self.n))
 
-    def slope(self) -> SX:
-        """The slopes of all values, one row for each."""
-        out, index = self.element.map(self._local[3], *self._arguments), self.element.index
-        i, j = (np.array(k, dtype=np.int64) for k in self._local[3].sparsity_out(0).get_triplet())
-        size, count = self._local[3].size1_out(0), self.element.count
-        rows = (size * np.arange(count)[:, None] + i).ravel()
-        return scattered(out.nz[:], rows, index[:, j].ravel(), (size * count, self.n))
-
-
-def _local(e: Repeated, role: str, low: bool) -> tuple[ca.Function, ca.Function, ca.Function, ca.Function]:
-    """Of one repetition: values at the end, pulled seeds, their derivative by the end, and slopes of all values."""
+def _local(e: Repeated, role: str, low: bool) -> tuple[ca.Function, ca.Function]:
+    """Of one repetition: values at the end, and pulled seeds."""
     x0, x1, r0, r1 = (SX.sym(name, e.size) for name in ("x0", "x1", "r0", "r1"))
     t0, t1, par, value = SX.sym("t0"), SX.sym("t1"), SX.sym("par", e.par.numel()), e.roles[role]
     seed = SX.sym("seed", value.numel())
@@ -61,13 +46,9 @@ def _local(e: Repeated, role: str, low: bool) -> tuple[ca.Function, ca.Function,
     rest = (ca.vertcat(r0, 0), ca.vertcat(r1, 0)) if low else None
     between = Difference(joint, ca.vertcat(x0, t0), ca.vertcat(x1, t1), [par], rest)
     inputs = [x0, x1, *((r0, r1) if low else ()), t0, t1, par]
-    pulled = between.pull(seed)
-    slope = ca.jacobian(pulled[:-1], seed).T  # they are linear in the seeds
     return (
         ca.Function("end", inputs, [ca.densify(between.y1)]),
-        ca.Function("pull", [*inputs, seed], [ca.densify(pulled)]),
-        ca.Function("bend", [*inputs, seed], [ca.jacobian(pulled[:-1], x1)]),
-        ca.Function("slope", inputs, [slope]),
+        ca.Function("pull", [*inputs, seed], [ca.densify(between.pull(seed))]),
     )
 
 
