@@ -95,8 +95,19 @@ PUBLIC = {
     **{f"LinearDAE.{name}": getattr(da.LinearDAE, name) for name in ("exact", "consistent", "solve")},
     **{f"PortHamiltonian.{name}": getattr(da.PortHamiltonian, name) for name in ("at", "transformed", "dirac", "semi_explicit")},
 }
-RESULTS = ("Consistent", "Hits", "Sample", "Scheme", "Sensitivity", "Solution", "Step", "System", "Method")  # not made by users
-ELSEWHERE = ("unpack", "load")  # they take no keyword
+RESULTS = (
+    "Consistent",
+    "Hits",
+    "Sample",
+    "Scheme",
+    "Sensitivity",
+    "Solution",
+    "Step",
+    "Stored",
+    "System",
+    "Method",
+)  # not made by users
+ELSEWHERE = ("unpack", "load", "open")  # they take no keyword
 
 
 def _spoken(name):

@@ -53,7 +53,7 @@ def _hung(places: Array, pairs: Array, between: Element, given: dict[str, float]
 
 
 @declared(ModelError)
-def net(rows: int = 4, columns: int = 4, m: float = 1.0, g: float = 9.81, c: float = 1000.0) -> Mechanical:
+def net(rows: int = 3, columns: int = 3, m: float = 1.0, g: float = 9.81, c: float = 1000.0) -> Mechanical:
     """A net of rods between neighbours in a grid, in space; starts wavy and at rest, held at two corners by springs."""
     places, pairs = _grid(rows, columns)
     lengths = np.linalg.norm(places[pairs[:, 1]] - places[pairs[:, 0]], axis=1)
@@ -63,7 +63,7 @@ def net(rows: int = 4, columns: int = 4, m: float = 1.0, g: float = 9.81, c: flo
 
 @declared(ModelError)
 def spring_net(
-    rows: int = 4, columns: int = 4, m: float = 1.0, g: float = 9.81, k: float = 1000.0, l: float = 1.0, c: float = 1000.0
+    rows: int = 3, columns: int = 3, m: float = 1.0, g: float = 9.81, k: float = 1000.0, l: float = 1.0, c: float = 1000.0
 ) -> Mechanical:
     """A net of springs between neighbours in a grid, in space; starts wavy and at rest, held at two corners by springs."""
     places, pairs = _grid(rows, columns)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import pickle
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -84,22 +83,22 @@ def sweep(
     )  # fmt: skip
     if store is None:
         job.check_room(drawn)
-    packed = _packed(job)
+    key = _key(job)
     with Table.open(store, job, drawn) as table:
         if len(table.missing()):
             with connected(client, cores) as workers:
-                _run(workers, packed, drawn, table, progress)
+                _run(workers, job, key, drawn, table, progress)
         return table.dataset()
 
 
-def _packed(job: Job) -> bytes:
-    """A job as it goes to the workers."""
+def _key(job: Job) -> str:
+    """What tells a job from others in the workers; an error where it cannot be sent to them."""
     try:
         from distributed.protocol.pickle import dumps
     except ImportError:
         raise MissingPackage("a sweep needs dask.distributed: pip install 'dalembert[cluster]'") from None
     try:
-        return bytes(dumps(job))
+        return hashlib.sha256(dumps(job)).hexdigest()
     except Exception as error:  # pickling runs code of the user's objects
         raise MethodError(f"this cannot be sent to other processes: {type(error).__name__}: {error}") from error
 
@@ -131,19 +130,19 @@ def connected(client: Client | str | None, cores: int | None, dashboard: str | N
         yield found
 
 
-def _run(client: Client, packed: bytes, samples: Samples, table: Table, progress: bool | None) -> None:
+def _run(client: Client, job: Job, key: str, samples: Samples, table: Table, progress: bool | None) -> None:
     """All blocks that are missing, a few ahead of the workers."""
     from distributed import as_completed
 
     lost: list[str] = []
     missing = iter(table.missing())
     done = table.members_done()
-    job = client.scatter(packed, broadcast=True, hash=False)
+    sent = client.scatter(job, broadcast=True, hash=False)
     workers = max(1, len(client.scheduler_info()["workers"]))
 
     def submit(block: int) -> Future:
         first, last = table.range(block)
-        future = client.submit(work, job, samples.part(first, last), samples.members, pure=False)
+        future = client.submit(work, sent, key, samples.part(first, last), samples.members, pure=False)
         numbers[future.key] = block
         return future
 
@@ -181,17 +180,15 @@ def _reason(error: BaseException | None) -> str:
     return f"{type(error).__name__}: {error}"
 
 
-_PREPARED: dict[str, tuple[Job, Blocks]] = {}  # in a worker: the job that it works on
+_PREPARED: dict[str, Blocks] = {}  # in a worker: what runs the job that it works on
 
 
-def work(packed: bytes, samples: Samples, members: int) -> Piece:
+def work(job: Job, key: str, samples: Samples, members: int) -> Piece:
     """In a worker: run a block."""
-    key = hashlib.sha256(packed).hexdigest()
     if key not in _PREPARED:
         _PREPARED.clear()
-        job: Job = pickle.loads(packed)  # of the one who started the sweep, by the cluster's own channel
-        _PREPARED[key] = job, job.blocks(members)
-    job, blocks = _PREPARED[key]
+        _PREPARED[key] = job.blocks(members)
+    blocks = _PREPARED[key]
     out = job.collected(samples)
     out.put(0, blocks.run(samples))
     data, shared = out.variables()
