@@ -126,8 +126,8 @@ def connected(client: Client | str | None, cores: int | None, dashboard: str | N
         cluster = LocalCluster(n_workers=cores or available(), **options)
     except RuntimeError as error:  # each process imports the program that is run
         raise MethodError(
-            "the processes of a cluster could not be started: put the call of a program under if __name__ == '__main__':, or give "
-            "the client of a cluster that runs"
+            "the processes of a cluster could not be started: put the call of a program under if __name__ == '__main__':, or "
+            "give the client of a cluster that runs"
         ) from error
     with cluster, Client(cluster) as found:
         yield found
