@@ -161,3 +161,32 @@ def test_a_number_of_coordinates_beyond_memory_is_refused_at_once():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert out.stdout.startswith("the number of coordinates is at most 1000000"), out.stderr
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: da.catalog.dc_motor(R=1e308), lambda: da.catalog.dc_motor(b=1e308, k=2**64), lambda: da.catalog.chain(l=1e308),
+        lambda: da.control.ErrorControl(rtol=1e308), lambda: da.control.Reversible(largest=-1e200),
+    ],
+)  # fmt: skip
+def test_numbers_whose_squares_overflow_are_refused(make):
+    with pytest.raises(da.DalembertError, match="too large|must be"):
+        make()
+
+
+def test_options_become_floats():
+    """A whole number of more than 64 bits would make arrays of objects in SciPy."""
+    method = da.reduced.Radau(atol=2**64)
+    assert isinstance(method.atol, float)
+    sol = da.simulate(PENDULUM, method, t_end=0.1, step=0.05)
+    assert np.isfinite(sol.q).all()
+
+
+def test_events_that_cannot_be_read_are_refused():
+    class Broken:
+        def __iter__(self):
+            raise RuntimeError("no items")
+
+    with pytest.raises(da.MethodError, match="events must be"):
+        da.simulate(PENDULUM, "rattle", t_end=0.1, step=0.05, events=Broken())
