@@ -167,11 +167,12 @@ def test_a_number_of_coordinates_beyond_memory_is_refused_at_once():
     "make",
     [
         lambda: da.catalog.dc_motor(R=1e308), lambda: da.catalog.dc_motor(b=1e308, k=2**64), lambda: da.catalog.chain(l=1e308),
-        lambda: da.control.ErrorControl(rtol=1e308), lambda: da.control.Reversible(largest=-1e200),
+        lambda: da.simulate(PENDULUM, "rattle", t_end=0.1, step=0.05, adaptive=da.control.ErrorControl(rtol=1e308)),
+        lambda: da.simulate(PENDULUM, "rattle", t_end=0.1, step=0.05, adaptive=da.control.Reversible(largest=1e200)),
     ],
 )  # fmt: skip
 def test_numbers_whose_squares_overflow_are_refused(make):
-    with pytest.raises(da.DalembertError, match="too large|must be"):
+    with pytest.raises(da.DalembertError, match="too large"):
         make()
 
 
