@@ -36,15 +36,15 @@ COLD = (
 
 
 @cache
-def _template(name: str) -> Template:
+def template(name: str) -> Template:
     """A part of the loop in C; read once, since a process may give up the right to read it."""
     return Template(files("dalembert.engine").joinpath(name).read_text())
 
 
-def source(program: Program) -> str:
-    """The C source of a program: the functions that it calls, the rare ones, the loop."""
+def source(program: Program, kind: type[Loop] | None = None) -> str:
+    """The C source of a program: the functions that it calls, the rare ones, the loop, of another kind where one is given."""
     try:
-        return Loop(program).text()
+        return (kind or Loop)(program).text()
     except Unwritable as error:
         raise CompilerError(f"{error}; compile='auto' does without") from error
 
@@ -131,7 +131,7 @@ class Loop:
             "store": self._store(),
         }
         parts, (looks, room) = w.functions(), rare(p, self.graph.called)
-        loop = _template("loop.c").substitute(
+        loop = template("loop.c").substitute(
             fields, inputs=p.n_u, weigh=WEIGH_EVERY - 1, count=len(self.solves), unknowns=p.n_unknowns,
             scales=self.scales[-1] + 1, length=w.work + room,
         )  # fmt: skip
@@ -176,7 +176,7 @@ class Loop:
         update = [self._block([v for rows in s.update for v in rows], ITERATE, indent)]
         update += [f"size = {w.use(s.update[1][0])};", self._assign(names, s.update[0])]
         self.done = outside
-        return _template("solve.c").substitute(
+        return template("solve.c").substitute(
             k=k,
             store=self._store(),
             known=self._known(k),

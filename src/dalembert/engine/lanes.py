@@ -9,35 +9,25 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from string import Template
 
 import numpy as np
 
-from dalembert.engine import compiler
-from dalembert.engine.emission import HEAD, Loop, rare
-from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable
+from dalembert.engine import compiler, emission
+from dalembert.engine.emission import HEAD, Loop, rare, template
+from dalembert.engine.graph import ITERATE, RUN, STEP, Graph
 from dalembert.engine.native import Rules, limits
 from dalembert.engine.newton import Array, Rule
 from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.engine.tables import called
-from dalembert.engine.writing import Writer
-from dalembert.errors import CompilerError
+from dalembert.engine.writing import PLAIN, Writer, lane_by_lane
 
 FLAGS = ("-O2", "-ftree-slp-vectorize", "-std=gnu11")
-PLAIN = ("{} + {}", "{} - {}", "{} * {}", "{} / {}", "-{}")  # operations that act on vectors as they do on numbers
 SPECIAL = {  # and those that are written in another way
     "1.0 / {}": "da_wide(1.0) / {}", "fabs({})": "da_abs({})", "({} ? {} : 0.0)": "da_pick(da_true({}), {}, da_wide(0.0))",
     "(double)(!{})": "da_one(~da_true({}))",
     **{f"(double)({{}} {sign} {{}})": f"da_one((I)({{}} {sign} {{}}))" for sign in ("<", "<=", "==", "!=")},
     **{f"(double)({{}} {sign} {{}})": f"da_one(da_true({{}}) {sign[0]} da_true({{}}))" for sign in ("&&", "||")},
 }  # fmt: skip
-
-
-@cache
-def _template(name: str) -> Template:
-    return Template(files("dalembert.engine").joinpath(name).read_text())
 
 
 class _Vectors(Writer):
@@ -64,12 +54,7 @@ class _Vectors(Writer):
         """A function that does an operation on each lane."""
         name = f"lanes{len(self.functions_of_lanes)}"
         if pattern not in self.functions_of_lanes:
-            body = pattern.format(*(f"a{i}[e]" for i in range(count)))
-            arguments = ", ".join(f"W a{i}" for i in range(count))
-            self.functions_of_lanes[pattern] = (
-                f"static inline W {name}({arguments})\n{{\n    W r_;\n    DA_UNROLL\n"
-                f"    for (int e = 0; e < DA_W; e++) r_[e] = {body};\n    return r_;\n}}\n"
-            )
+            self.functions_of_lanes[pattern] = lane_by_lane(name, pattern, count)
         return self.functions_of_lanes[pattern].split("(")[0].split()[-1]
 
 
@@ -111,7 +96,7 @@ class _Loop(Loop):
             ),
         }
         looks, room = rare(p, self.graph.called)
-        loop = _template("lanes.c").substitute(
+        loop = template("lanes.c").substitute(
             fields, inputs=p.n_u, weigh=WEIGH_EVERY - 1, count=len(self.solves), unknowns=p.n_unknowns, states=p.n_state,
             scales=self.scales[-1], parameters=p.step.par.numel(), multipliers=p.n_lam, length=room,
             functions="\n".join(self.vectors.functions_of_lanes.values()),
@@ -138,7 +123,7 @@ class _Loop(Loop):
         if s.stage.linear:  # one change was enough the last time, and is now
             alone = f"if (!da_any(active)) {{ {self._picked('fresh', names, s.renew[0])} break; }}"
             leave = f"if (count == 1) {{ active &= ~(single{k} & ~look); {alone} }}"
-        return _template("lanesolve.c").substitute(
+        return template("lanesolve.c").substitute(
             k=k, own=s.stage.n, sizes=s.stage.look.n_scale, offset=self.scales[k], step=step, unknowns=w.declare(names),
             constants=w.declare([name for name, _ in kept]), change=change, leave=leave, renew=indent.join(renew),
             update=indent.join(update), linear=int(s.stage.linear), gather=self._gather(k),
@@ -158,10 +143,7 @@ class _Loop(Loop):
 
 def source(program: Program) -> str:
     """The C source of a program for many runs at once."""
-    try:
-        return _Loop(program).text()
-    except Unwritable as error:
-        raise CompilerError(f"{error}; compile=False does without") from error
+    return emission.source(program, _Loop)
 
 
 @dataclass

@@ -6,21 +6,17 @@ row. Results are those of Newton's iteration to round-off, not to the last bit.
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
-from string import Template
-
 import casadi as ca
 import numpy as np
 
 from dalembert.engine import elimination
-from dalembert.engine.emission import HEAD, rare
+from dalembert.engine.emission import HEAD, rare, template
 from dalembert.engine.factors import Factors
 from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable, literal
 from dalembert.engine.newton import Array
 from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.engine.tables import called
-from dalembert.engine.writing import Writer
+from dalembert.engine.writing import PLAIN, Writer, lane_by_lane
 from dalembert.errors import CompilerError
 from dalembert.methods.sweeping import Sweep
 from dalembert.methods.tableaus import lagrange
@@ -31,12 +27,6 @@ FLAGS = ("-O3", "-fno-tree-vectorize", "-ffp-contract=fast")  # lanes are vector
 LARGEST = 4000  # operations of a sweep, at most
 PRICE = 0.5  # seconds that it takes to write and compile sweeps
 MANY, MOST = 24, 40  # sweeps that a step may take, at the beginning of a block and later
-PLAIN = ("{} + {}", "{} - {}", "{} * {}", "{} / {}", "-{}")  # operations that act on vectors as they do on numbers
-
-
-@cache
-def _template() -> Template:
-    return Template(files("dalembert.engine").joinpath("sweeps.c").read_text())
 
 
 def source(program: Program) -> str:
@@ -171,15 +161,7 @@ class _Text:
     def _lane_function(self, pattern: str, count: int) -> str:
         """A function that does an operation lane by lane."""
         if pattern not in self.lane_functions:
-            name, names = f"lane{len(self.lane_functions)}", "abcdefghijklmnopqrstuvwxyz"
-            if count > len(names):
-                raise Unwritable("a table of so many arguments cannot be written in C")
-            body = pattern.format(*(f"{x}[i]" for x in names[:count]))
-            arguments = ", ".join(f"W {x}" for x in names[:count])
-            self.lane_functions[pattern] = (
-                f"static inline W {name}({arguments})\n{{\n    W r_;\n"
-                f"    for (int i = 0; i < DA_W; i++) r_[i] = {body};\n    return r_;\n}}\n"
-            )
+            self.lane_functions[pattern] = lane_by_lane(f"lane{len(self.lane_functions)}", pattern, count)
         return self.lane_functions[pattern].split("(")[0].split()[-1]
 
     def _symbols(self, pattern: str, count: int, level: int = ITERATE) -> list[int]:
@@ -322,7 +304,7 @@ class _Text:
         }  # fmt: skip
         looks, room = rare(p, self.graph.called)
         known = sorted(stage for name, stage in self.place if name == "v")
-        body = _template().substitute(
+        body = template("sweeps.c").substitute(
             fields, tables=self._tables(), functions="\n".join(self.lane_functions.values()), run="\n    ".join(self.run),
             block=WEIGH_EVERY, many=MANY, most=MOST, noise=literal(self._noise() ** 2), lanes=self.lanes, stages=self.stages,
             n=n, m=m, unknowns=p.n_unknowns, inputs=p.n_u, reported=p.n_lam, reports=int(bool(p.n_lam or p.working)),

@@ -12,7 +12,7 @@ import numpy as np
 
 from dalembert.engine import compiler
 from dalembert.engine.adjoint import Sweep
-from dalembert.engine.emission import HEAD, LONG, _template
+from dalembert.engine.emission import HEAD, LONG, template
 from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable
 from dalembert.engine.newton import Array
 from dalembert.engine.tables import called
@@ -58,7 +58,7 @@ def _text(sweep: Sweep) -> str:
         fields[name] = w.block(values, f"\n{indent}")
     fields |= _stores(sweep, w, outputs)
     parts = w.functions()
-    loop = _template("tangents.c").substitute(fields, length=w.work)
+    loop = template("tangents.c").substitute(fields, length=w.work)
     return "\n".join([HEAD, called(g.called), parts, loop])
 
 

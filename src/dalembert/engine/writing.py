@@ -9,6 +9,17 @@ from __future__ import annotations
 from dalembert.engine.graph import Graph
 
 PART = 1000  # statements of a function, at most
+PLAIN = ("{} + {}", "{} - {}", "{} * {}", "{} / {}", "-{}")  # operations that act on vectors as they do on numbers
+
+
+def lane_by_lane(name: str, pattern: str, count: int) -> str:
+    """A function that does an operation on each lane of vectors `W`, for those without a form for vectors."""
+    body = pattern.format(*(f"a{i}[e]" for i in range(count)))
+    arguments = ", ".join(f"W a{i}" for i in range(count))
+    return (
+        f"static inline W {name}({arguments})\n{{\n    W r_;\n    DA_UNROLL\n"
+        f"    for (int e = 0; e < DA_W; e++) r_[e] = {body};\n    return r_;\n}}\n"
+    )
 
 
 class Writer:

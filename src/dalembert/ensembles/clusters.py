@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,7 +38,7 @@ class Piece:
     """What a worker sends back of a block: arrays with the names of their axes, one row a member, and errors."""
 
     data: dict[str, tuple[tuple[str, ...], Array]]
-    shared: dict[str, tuple[tuple[str, ...], Any]]  # coordinates, numbers or names
+    shared: dict[str, tuple[tuple[str, ...], object]]  # coordinates, numbers or names
     errors: list[str]
 
 
