@@ -15,7 +15,7 @@ LAYERS = (
     ("methods",),
     ("engine",),
     ("checkpoint", "keeper", "sensitivities", "simulation", "solution", "store"),
-    ("analysis", "ensembles", "reduced"),
+    ("analysis", "ensembles", "mechanisms", "reduced"),
     ("plotting",),
     ("reporting",),
     ("catalog", "experiments"),

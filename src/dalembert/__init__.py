@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         StepTooSmall,
         UnknownKeyword,
     )
+    from dalembert.mechanisms import Mechanism, shapes
     from dalembert.methods import Method, Scheme, Step, compose, list_methods
     from dalembert.sensitivities import Sensitivity, sensitivity
     from dalembert.simulation import simulate
@@ -68,6 +69,7 @@ _WHERE = {
     "dalembert.ensembles": "ensemble sweep",
     "dalembert.errors": "CompilerError ConvergenceError DalembertError DalembertWarning FileError InconsistentState Interrupted "
     "MethodError MissingPackage ModelError SingularConstraints StepTooSmall UnknownKeyword",
+    "dalembert.mechanisms": "Mechanism shapes",
     "dalembert.methods": "Method Scheme Step compose list_methods",
     "dalembert.sensitivities": "Sensitivity sensitivity",
     "dalembert.simulation": "simulate",
@@ -118,6 +120,7 @@ __all__ = [
     "Lagrangian",
     "LinearDAE",
     "Mechanical",
+    "Mechanism",
     "Method",
     "MethodError",
     "MissingPackage",
@@ -160,6 +163,7 @@ __all__ = [
     "reduced",
     "reporting",
     "sensitivity",
+    "shapes",
     "simulate",
     "sweep",
     "unpack",

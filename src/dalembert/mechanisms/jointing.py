@@ -1,0 +1,209 @@
+"""The joints of a mechanism: how each is added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dalembert.checking import number, positive
+from dalembert.errors import ModelError, suggesting
+from dalembert.mechanisms import joints, rotations
+from dalembert.mechanisms.bodies import Body
+from dalembert.mechanisms.description import Description, Where
+from dalembert.mechanisms.frames import Marker
+from dalembert.mechanisms.rotations import Array
+
+
+class Jointing(Description):
+    """Adds joints and couplings."""
+
+    def _join(
+        self, kind: type[joints.Joint], name: str, a: Where, b: Where, at: object = None, axis: object = None,
+        second: object = None, on_a: object = None, on_b: object = None, axis_a: object = None, axis_b: object = None,
+        limits: Mapping[str, tuple[float, float]] | None = None, **more: object,
+    ) -> joints.Joint:  # fmt: skip
+        """A joint of a kind between two bodies, its frames found from points and axes."""
+        name, first, other = self._new(name), self.get_body(a), self.get_body(b)
+        what = f"{kind.__name__.lower()} joint {name!r}"
+        if first.name == other.name:
+            raise ModelError(f"{what} joins {first.name!r} with itself")
+        for body in (first, other):
+            if not body.rotates and kind.places:
+                raise ModelError(f"{what}: {body.name!r} is a point mass, it has no axis; use a spherical joint or a distance")
+        drawn = at is not None
+        frames = []
+        for body, inside, own in ((first, on_a, axis_a), (other, on_b, axis_b)):
+            point = (
+                self._point(f"{what}: at", body, at if inside is None else None, inside) if drawn or inside is not None else None
+            )
+            if point is None:
+                raise ModelError(
+                    f"{what} needs the point `at`, in the world as drawn, or `on_a` and `on_b` in the bodies' frames"
+                )
+            frames.append(Marker(point, self._axes(what, kind, body, axis, second, own)))
+        joint = kind(name=name, a=first.name, b=other.name, on_a=frames[0], on_b=frames[1], limits=dict(limits or {}), **more)  # type: ignore[arg-type]
+        self.joints[name] = joint
+        return joint
+
+    def _axes(self, what: str, kind: type[joints.Joint], body: Body, axis: object, second: object, own: object) -> Array:
+        """The axes of a joint in those of a body: from the drawing, or from directions in the body's own frame."""
+        if axis is None and own is None and kind.places and not (self.flat and kind in (joints.Revolute, joints.Planar)):
+            raise ModelError(f"{what} needs an axis")
+        if own is None:
+            z = rotations.direction(f"{what}: axis", axis)
+            R = _universal(what, z, second) if kind.places == 2 else rotations.frame(z)
+            return np.asarray(body.rotation.T @ R)
+        if kind.places < 2:
+            return rotations.frame(rotations.direction(f"{what}: axis", own))
+        if not isinstance(own, (tuple, list)) or len(own) != 2:
+            raise ModelError(f"{what}: axis_a and axis_b are pairs of directions, of the first and of the second axis")
+        return _universal(what, rotations.direction(f"{what}: axis", own[0]), own[1])
+
+    @suggesting
+    def fixed(
+        self,
+        name: str,
+        a: Where,
+        b: Where,
+        *,
+        at: ArrayLike | None = None,
+        on_a: ArrayLike | None = None,
+        on_b: ArrayLike | None = None,
+    ) -> joints.Joint:
+        """Weld two bodies together."""
+        middle = self.get_body(b).origin if at is None and on_a is None and on_b is None else at
+        return self._join(joints.Fixed, name, a, b, middle, on_a=on_a, on_b=on_b)
+
+    @suggesting
+    def revolute(
+        self, name: str, a: Where, b: Where, *, at: ArrayLike | None = None, axis: ArrayLike | str | None = None,
+        on_a: ArrayLike | None = None, on_b: ArrayLike | None = None, axis_a: ArrayLike | str | None = None,
+        axis_b: ArrayLike | str | None = None, limits: Mapping[str, tuple[float, float]] | None = None,
+    ) -> joints.Joint:  # fmt: skip
+        """A hinge: a rotation about `axis` through the point `at`. In the plane the axis is z."""
+        return self._join(joints.Revolute, name, a, b, at, axis, None, on_a, on_b, axis_a, axis_b, limits)
+
+    @suggesting
+    def prismatic(
+        self, name: str, a: Where, b: Where, *, axis: ArrayLike | str | None = None, at: ArrayLike | None = None,
+        on_a: ArrayLike | None = None, on_b: ArrayLike | None = None, axis_a: ArrayLike | str | None = None,
+        axis_b: ArrayLike | str | None = None, limits: Mapping[str, tuple[float, float]] | None = None,
+    ) -> joints.Joint:  # fmt: skip
+        """A slide along `axis`, through the point `at` (where nothing is said, the origin of the frame of `b`)."""
+        middle = self.get_body(b).origin if at is None and on_a is None and on_b is None else at
+        return self._join(joints.Prismatic, name, a, b, middle, axis, None, on_a, on_b, axis_a, axis_b, limits)
+
+    @suggesting
+    def cylindrical(
+        self, name: str, a: Where, b: Where, *, axis: ArrayLike | str | None = None, at: ArrayLike | None = None,
+        on_a: ArrayLike | None = None, on_b: ArrayLike | None = None, axis_a: ArrayLike | str | None = None,
+        axis_b: ArrayLike | str | None = None, limits: Mapping[str, tuple[float, float]] | None = None,
+    ) -> joints.Joint:  # fmt: skip
+        """A slide along `axis` and a rotation about it."""
+        return self._join(joints.Cylindrical, name, a, b, at, axis, None, on_a, on_b, axis_a, axis_b, limits)
+
+    @suggesting
+    def screw(
+        self, name: str, a: Where, b: Where, *, lead: float, axis: ArrayLike | str | None = None, at: ArrayLike | None = None,
+        on_a: ArrayLike | None = None, on_b: ArrayLike | None = None, axis_a: ArrayLike | str | None = None,
+        axis_b: ArrayLike | str | None = None,
+    ) -> joints.Joint:  # fmt: skip
+        """A screw: a slide of `lead` along `axis` for each turn about it."""
+        return self._join(
+            joints.Screw, name, a, b, at, axis, None, on_a, on_b, axis_a, axis_b, lead=number("lead", lead, ModelError)
+        )
+
+    @suggesting
+    def spherical(
+        self,
+        name: str,
+        a: Where,
+        b: Where,
+        *,
+        at: ArrayLike | None = None,
+        on_a: ArrayLike | None = None,
+        on_b: ArrayLike | None = None,
+    ) -> joints.Joint:
+        """A ball joint at a point."""
+        return self._join(joints.Spherical, name, a, b, at, on_a=on_a, on_b=on_b)
+
+    @suggesting
+    def universal(
+        self, name: str, a: Where, b: Where, *, at: ArrayLike | None = None, axis: ArrayLike | str | None = None,
+        second: ArrayLike | str | None = None, on_a: ArrayLike | None = None, on_b: ArrayLike | None = None,
+        axis_a: object = None, axis_b: object = None,
+    ) -> joints.Joint:  # fmt: skip
+        """A Cardan joint: rotations about `axis`, fixed in `a`, and about `second`, fixed in `b` and across it."""
+        return self._join(joints.Universal, name, a, b, at, axis, second, on_a, on_b, axis_a, axis_b)
+
+    @suggesting
+    def planar(
+        self, name: str, a: Where, b: Where, *, axis: ArrayLike | str | None = None, at: ArrayLike | None = None,
+        on_a: ArrayLike | None = None, on_b: ArrayLike | None = None, axis_a: ArrayLike | str | None = None,
+        axis_b: ArrayLike | str | None = None,
+    ) -> joints.Joint:  # fmt: skip
+        """Two planes that stay together: shifts in the plane with the normal `axis`, and rotations about it."""
+        return self._join(joints.Planar, name, a, b, at, axis, None, on_a, on_b, axis_a, axis_b)
+
+    @suggesting
+    def distance(
+        self, name: str, a: Where, b: Where, *, length: float | Callable[..., object] | None = None,
+        start: ArrayLike | None = None, end: ArrayLike | None = None, on_a: ArrayLike | None = None,
+        on_b: ArrayLike | None = None,
+    ) -> joints.Joint:  # fmt: skip
+        """A massless rod with ball joints: a point of `a` and one of `b` at a distance, as drawn where none is given.
+
+        `start` and `end` are these points in the world, `on_a` and `on_b` in the frames. A function of `t` as `length` drives it.
+        """
+        first, other = self.get_body(a), self.get_body(b)
+        what = f"distance {name!r}"
+        here, there = self._point(f"{what}: start", first, start, on_a), self._point(f"{what}: end", other, end, on_b)
+        far = float(np.linalg.norm(first.world(here) - other.world(there)))
+        kept = length if callable(length) else positive(f"{what}: length", far if length is None else length, ModelError)
+        if first.name == other.name:
+            raise ModelError(f"{what} joins {first.name!r} with itself")
+        joint = joints.Distance(
+            name=self._new(name),
+            a=first.name,
+            b=other.name,
+            on_a=Marker(here, np.eye(3)),
+            on_b=Marker(there, np.eye(3)),
+            length=kept,
+        )
+        self.joints[name] = joint
+        return joint
+
+    @suggesting
+    def gear(
+        self,
+        name: str,
+        first: joints.Joint | str,
+        second: joints.Joint | str,
+        *,
+        ratio: float,
+        freedoms: tuple[str, str] | None = None,
+    ) -> joints.Coupling:
+        """Gears or a belt: the angle of the first joint is `ratio` times that of the second, both counted from the start."""
+        one, two = self.get_joint(first), self.get_joint(second)
+        chosen = freedoms or (None, None)
+        ends = ((one.name, self._freedom(one, chosen[0])), (two.name, self._freedom(two, chosen[1])))
+        out = joints.Coupling(self._new(name), *ends, number("ratio", ratio, ModelError))
+        self.couplings[name] = out
+        return out
+
+    @suggesting
+    def rack(self, name: str, slide: joints.Joint | str, pinion: joints.Joint | str, *, radius: float) -> joints.Coupling:
+        """A rack and its pinion: the displacement of `slide` is `radius` times the angle of `pinion`."""
+        return self.gear(name, slide, pinion, ratio=number("radius", radius, ModelError))
+
+
+def _universal(what: str, x: Array, second: object) -> Array:
+    """Axes whose x and y are the two axes of a universal joint."""
+    if second is None:
+        raise ModelError(f"{what} needs a second axis, fixed in b and across the first")
+    y = rotations.direction(f"{what}: second", second)
+    if abs(x @ y) > 1e-6:
+        raise ModelError(f"{what}: its axes must be perpendicular; the cosine of their angle is {x @ y:.1e}")
+    return rotations.frame(x, y)[:, [2, 0, 1]]

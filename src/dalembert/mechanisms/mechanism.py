@@ -1,0 +1,107 @@
+"""`da.Mechanism`: bodies and joints by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dalembert.checking import one_of, positive, shown
+from dalembert.errors import ModelError, suggesting
+from dalembert.mechanisms import rotations, shapes
+from dalembert.mechanisms.acting import Acting
+from dalembert.mechanisms.bodies import Body, Particle, weighed
+from dalembert.mechanisms.jointing import Jointing
+from dalembert.mechanisms.shapes import Shape
+
+
+class Mechanism(Jointing, Acting):
+    """Bodies and joints by name; `assemble()` makes a system of them that every method takes.
+
+    Parameters
+    ----------
+    gravity
+        The acceleration: `(0, 0, -9.81)` in space where nothing is said. Two entries make a mechanism in the plane.
+    name
+        Of the mechanism and of its system.
+    dimension
+        2 or 3; by default as many as `gravity` has entries.
+    parameters
+        Names and values that functions of prescribed motions and lengths use.
+
+    Notes
+    -----
+    Everything is given as it is drawn: positions, points and axes in the world, at one pose. A point or an axis can instead be
+    given in the frames of the two bodies (`on_a`, `on_b`, `axis_a`, `axis_b`); the drawing need not be closed then, `assemble()`
+    closes it.
+    """
+
+    @suggesting
+    def __init__(
+        self, *, gravity: ArrayLike | None = None, name: str = "mechanism", dimension: int | None = None,
+        parameters: Mapping[str, float] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(gravity, name, dimension, parameters)
+
+    @suggesting
+    def body(
+        self, name: str, *, mass: float | None = None, inertia: ArrayLike | None = None, position: ArrayLike = (0.0, 0.0, 0.0),
+        rotation: object = None, shape: Shape | Sequence[Shape] | None = None, density: float | None = None,
+        center: ArrayLike | None = None, inertia_about: str = "center", velocity: ArrayLike = (0.0, 0.0, 0.0),
+        angular_velocity: ArrayLike = (0.0, 0.0, 0.0),
+    ) -> Body:  # fmt: skip
+        """Add a rigid body.
+
+        `position` and `rotation` place its frame in the world; `center` is the centre of mass in this frame (its origin where
+        nothing is said). Mass and inertia (three moments, a matrix, or in the plane one moment) come from the shapes where they
+        are not given: with `density` both, with `mass` the inertia. `velocity`, of the centre of mass, and `angular_velocity`
+        are in the world; in the plane the latter is one number.
+        """
+        name, parts = self._new(name), shapes.listed(shape)
+        what = f"body {name!r}"
+        one_of("inertia_about", inertia_about, ("center", "origin"), ModelError)
+        total, J, c = weighed(what, mass, inertia, center, density, parts, self.flat, inertia_about)
+        R = rotations.matrix(f"{what}: rotation", rotation)
+        if self.flat and abs(R[2, 2] - 1) > 1e-12:
+            raise ModelError(f"{what}: a rotation in the plane is one angle")
+        spun = np.append([0.0, 0.0], angular_velocity) if np.ndim(angular_velocity) == 0 else angular_velocity  # type: ignore[arg-type]
+        place = self._vector(f"{what}: position", position) + R @ c
+        self.bodies[name] = Body(
+            name, total, J, self._flat(what, place), R, c, self._vector(f"{what}: velocity", velocity),
+            rotations.vector(f"{what}: angular_velocity", spun), parts,
+        )  # fmt: skip
+        return self.bodies[name]
+
+    @suggesting
+    def rod(
+        self, name: str, start: ArrayLike, end: ArrayLike, *, mass: float | None = None, density: float | None = None,
+        radius: float | None = None, color: str | None = None,
+    ) -> Body:  # fmt: skip
+        """Add a round rod between two points of the world; its frame is in the middle, its x axis leads from start to end."""
+        first, last = self._vector("start", start), self._vector("end", end)
+        length = float(np.linalg.norm(last - first))
+        if not length:
+            raise ModelError(f"the rod {name!r} begins and ends at {shown(start)}")
+        x = (last - first) / length
+        R = rotations.frame(np.array([0.0, 0.0, 1.0]), x) if self.flat else rotations.frame(x)[:, [2, 0, 1]]
+        round_ = length / 40 if radius is None else positive("radius", radius, ModelError)
+        shape = shapes.Cylinder(round_, length, axis="x", color=color)
+        return self.body(name, mass=mass, density=density, position=(first + last) / 2, rotation=R, shape=shape)
+
+    @suggesting
+    def particle(
+        self, name: str, *, mass: float, position: ArrayLike = (0.0, 0.0, 0.0), velocity: ArrayLike = (0.0, 0.0, 0.0),
+        shape: Shape | Sequence[Shape] | None = None,
+    ) -> Particle:  # fmt: skip
+        """Add a point mass."""
+        name, what = self._new(name), f"particle {name!r}"
+        m, zero = positive(f"{what}: mass", mass, ModelError), np.zeros(3)
+        place, v = self._vector(f"{what}: position", position), self._vector(f"{what}: velocity", velocity)
+        out = Particle(name, m, np.zeros((3, 3)), place, np.eye(3), zero, v, zero, shapes.listed(shape))
+        self.bodies[name] = out
+        return out
+
+    def __repr__(self) -> str:
+        counts = f"{len(self.bodies)} bodies, {len(self.joints)} joints, {len(self.forces)} forces"
+        return f"<Mechanism {self.name!r} in {self.dimension} dimensions: {counts}>"
