@@ -17,9 +17,8 @@ wheel = da.PortHamiltonian(
 )
 drive = da.connect({"motor": motor, "wheel": wheel}, [da.Couple({"motor.torque": 1, "wheel.torque": -1})])
 print(drive, da.diagnose(drive).index)
-sol = da.simulate(
-    drive, "discrete-gradient", t_end=3.0, step=0.002, u=lambda t: [12.0 if t < 1.5 else 0.0] + [0.0] * (drive.nu - 1)
-)
+voltage = ([0.0, 1.5], [12.0, 0.0])  # volts from each of these times on
+sol = da.simulate(drive, "discrete-gradient", t_end=3.0, step=0.002, u={"motor_voltage": voltage})
 print(sol)
 print(f"largest residual of the balance in a step: {np.abs(sol.power_balance).max():.1e}")
 plotting.ledger(sol).figure.savefig("motor_and_wheel.png")

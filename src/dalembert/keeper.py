@@ -55,7 +55,7 @@ class Keeping(ABC):
     ) -> None:
         self.path = self._place(path)
         self.case, self.start, self.layout, self.grid, self.watch = case, start, layout, grid, watch
-        self.adaptive, self._of_time = control is not None, callable(u)
+        self.adaptive, self._of_time = control is not None, not case.inputs.plain
         parts = {
             "system": case.system.dumps(),
             "method": case.method,

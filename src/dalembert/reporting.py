@@ -116,7 +116,7 @@ def _figures(sol: Solution) -> list[dict[str, object]]:
         shown = [(f"\u03bb{k + 1}", np.concatenate([sol.lam[:1, k], sol.lam[:, k]])) for k in range(min(8, sol.lam.shape[1]))]
         out.add("multipliers", "\u03bb", shown)
     if sol.u.shape[1]:
-        ports = list(getattr(system, "ports", ())) or [f"u{k + 1}" for k in range(system.nu)]
+        ports = list(system.ports)
         out.add("inputs", "u", [(_spelled(name), sol.u[:, k]) for k, name in enumerate(ports[:8])])
     return out.data
 

@@ -54,8 +54,9 @@ def simulate(
     lam
         Multipliers at the start, for methods that carry them (else from the acceleration level); a first guess for others.
     u
-        Inputs: a constant vector, a function `u(t)`, or `(times, values)`, each value held from its time up to the next. Adaptive
-        steps end at the jumps; equal ones should, and a warning says where they do not.
+        Inputs: a constant vector, a function `u(t)`, or `(times, values)`, each value held from its time up to the next. Or a
+        dictionary of these by the names of the inputs (`system.ports`), `{"motor": 12.0, "wind": lambda t: ...}`; what is not
+        named is zero. Adaptive steps end at the jumps; equal ones should, and a warning says where they do not.
     parameters
         Values that replace the system's; nothing is rebuilt.
     tolerance, max_iterations

@@ -232,3 +232,91 @@ def test_a_pair_of_numbers_is_a_constant_and_no_samples():
     pair, row = (da.simulate(system, "rattle", u=u, **options) for u in ((0.5, -1.0), [0.5, -1.0]))
     np.testing.assert_array_equal(pair.q, row.q)
     np.testing.assert_array_equal(pair.u, np.tile([0.5, -1.0], (6, 1)))
+
+
+@pytest.fixture(scope="module")
+def carriage():
+    """A cart on a spring with a motor, a brake and the wind, by name."""
+    return da.Mechanical(
+        ("x", "y"), mass=lambda m: [m, 2 * m], potential=lambda q: q[0] ** 2 + q[1] ** 2 + q[0] ** 4 / 4, parameters={"m": 1.5},
+        inputs={"motor": [1.0, 0.0], "brake": [0.0, 0.5], "wind": lambda q: [np.cos(q[0]), np.sin(q[1])]},
+        initial={"q": [0.3, 0.1], "v": [0.0, 0.2]},
+    )  # fmt: skip
+
+
+TABLE = ([0.0, 0.3, 0.6], [1.0, -3.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("named", "whole"),
+    [
+        ({"wind": 0.4}, [0.0, 0.0, 0.4]),
+        ({"motor": 2.0, ("wind", "brake"): [0.4, -1.0]}, [2.0, -1.0, 0.4]),
+        ({"brake": np.sin, "motor": 1.0}, lambda t: [1.0, np.sin(t), 0.0]),
+        ({"motor": TABLE, "wind": 0.3}, (TABLE[0], [[1.0, 0.0, 0.3], [-3.0, 0.0, 0.3], [2.0, 0.0, 0.3]])),
+        ({"motor": TABLE, "wind": ([0.0, 0.45], [1.0, 2.0])},
+         ([0.0, 0.3, 0.45, 0.6], [[1.0, 0.0, 1.0], [-3.0, 0.0, 1.0], [-3.0, 0.0, 2.0], [2.0, 0.0, 2.0]])),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("adaptive", [False, True])
+def test_inputs_by_name_are_those_by_position(carriage, named, whole, adaptive):
+    runs = {"t_end": 0.9, "step": 0.015, "adaptive": adaptive}
+    left, right = (da.simulate(carriage, "energy-momentum", u=u, **runs) for u in (named, whole))
+    np.testing.assert_array_equal(left.q, right.q)
+    np.testing.assert_array_equal(left.u, right.u)
+    np.testing.assert_array_equal(left.supplied, right.supplied)
+    assert np.abs(left.power_balance).max() < 1e-14
+
+
+def test_a_table_and_a_function_side_by_side(carriage):
+    """Steps end at the jumps of the table, and each sees it from inside: the order is that of the method."""
+    u = {"motor": TABLE, "wind": lambda t: np.sin(3 * t)}
+
+    def whole(value):
+        return lambda t: [value, 0.0, np.sin(3 * t)]
+
+    start: dict[str, np.ndarray] = {}
+    for t0, t_end, value in PIECES:
+        piece = da.simulate(carriage, "gauss-3", **start, t0=t0, t_end=t_end, step=0.01, u=whole(value))
+        start = {"q": piece.q[-1], "v": piece.v[-1]}
+    sol = da.simulate(carriage, "gauss-3", t_end=0.9, step=0.01, u=u)
+    np.testing.assert_allclose(sol.q[-1], start["q"], atol=1e-13)
+    free = da.simulate(carriage, "gauss-3", t_end=0.9, step=0.01, u=u, adaptive=True)
+    assert all(np.abs(free.t - jump).min() < 1e-14 for jump in (0.3, 0.6))
+    np.testing.assert_allclose(free.q[-1], start["q"], atol=1e-6)
+    np.testing.assert_allclose(sol.at(0.3 + 1e-9).q, sol.at(0.3).q, atol=1e-8)
+
+
+def test_names_of_inputs(carriage, tmp_path):
+    assert carriage.ports == ("motor", "brake", "wind")
+    assert carriage.to_port_hamiltonian().ports == carriage.to_hamiltonian().ports == carriage.ports
+    assert da.Mechanical(2, mass=1.0, inputs=np.eye(2)).ports == ("u1", "u2")
+    named = da.Mechanical(1, mass=1.0, inputs=("push", "drag"), force=lambda v, u: u[0] - u[1] * v[0])
+    assert named.ports == ("push", "drag")
+    sol = da.simulate(carriage, "energy-momentum", t_end=0.1, step=0.01, u={"wind": 1.0})
+    assert da.load(sol.save(tmp_path / "run.nc")).system.ports == carriage.ports
+    assert pickle.loads(pickle.dumps(carriage)).ports == carriage.ports
+
+
+@pytest.mark.parametrize(
+    ("u", "match"),
+    [
+        ({"moter": 1.0}, r"no input 'moter'; did you mean 'motor'"),
+        ({"motor": 1.0, ("motor", "wind"): [1.0, 2.0]}, "'motor' twice"),
+        ({"motor": [1.0, 2.0]}, "must give 1 numbers for .*input 'motor'"),
+        ({("motor", "wind"): 1.0}, "must give 2 numbers"),
+        ({"motor": lambda t, q: 1.0}, "function of t alone"),
+        ({"motor": ([0.0, 0.0], [1.0, 2.0])}, "increasing times"),
+        ({3: 1.0}, "no input 3"),
+    ],
+)
+def test_bad_inputs_by_name(carriage, u, match):
+    with pytest.raises(da.DalembertError, match=match):
+        da.simulate(carriage, "energy-momentum", t_end=0.1, step=0.01, u=u)
+
+
+def test_bad_names_of_inputs():
+    with pytest.raises(da.ModelError, match=r"input 'a' must return 2 entries"):
+        da.Mechanical(2, mass=1.0, inputs={"a": [1.0]})
+    with pytest.raises(da.ModelError, match="'a' is named twice"):
+        da.Mechanical(2, mass=1.0, inputs=("a", "a"))

@@ -17,7 +17,7 @@ def oscillator(k=1.0, m=1.0, d=0.05):
 
 def test_feedback_against_one_system_by_hand():
     a, b = oscillator(), oscillator(2.0, 3.0, 0.1)
-    whole = da.connect({"a": a, "b": b}, [da.Feedback("a.force", "b.force", 0.7)])
+    whole = da.connect({"a": a, "b": b}, [da.Feedback("a.force", "b.force", 0.7)], open=["a.force", "b.force"])
     J = np.zeros((4, 4))
     J[:2, :2] = J[2:, 2:] = SKEW
     J[1, 3], J[3, 1] = 0.7, -0.7
@@ -88,7 +88,7 @@ def test_a_general_relation_is_the_coupling_it_says():
     x = [1.0, 0.0, 1.0, 0.0, 0.0]
     left, right = (da.simulate(s, "discrete-gradient", x=x, t_end=5.0, step=0.02) for s in (couple, relation))
     np.testing.assert_allclose(left.x[:, :4], right.x[:, :4], atol=1e-12)
-    assert relation.nu == 0
+    assert relation.nu == couple.nu == 0
     gyrator = da.connect({"a": a, "b": b}, [da.Relation(["a.force", "b.force"], [[0, 0.7], [-0.7, 0]], [[-1, 0], [0, -1]])])
     feedback = da.connect({"a": a, "b": b}, [da.Feedback("a.force", "b.force", 0.7)])
     x = [1.0, 0.0, 1.0, 0.0]
@@ -154,3 +154,25 @@ def test_what_cannot_be_joined():
         da.catalog.circuit([("X", "a", "b", "c", 1.0)])
     with pytest.raises(da.ModelError, match="connected to the node 'ground'"):
         da.catalog.circuit([("R", "R1", "a", "b", 1.0)])
+
+
+def test_joined_ports_are_closed():
+    """What a rule joins is closed; what none joins is open, and so is what is asked for: a load on the shaft."""
+    motor, wheel = da.catalog.dc_motor(), oscillator()
+    rule = da.Couple({"motor.torque": 1, "wheel.force": -1})
+    drive = da.connect({"motor": motor, "wheel": wheel}, [rule])
+    assert drive.ports == ("motor_voltage",)
+    loaded = da.connect({"motor": motor, "wheel": wheel}, [rule], open=["wheel.force"])
+    assert loaded.ports == ("motor_voltage", "wheel_force")
+    runs = {"x": [0.0, 0.0, 0.0, 0.0, 0.0], "t_end": 0.2, "step": 0.002}
+    one = da.simulate(drive, "discrete-gradient", u={"motor_voltage": 12.0}, **runs)
+    two = da.simulate(loaded, "discrete-gradient", u={"motor_voltage": 12.0}, **runs)
+    np.testing.assert_array_equal(one.x, two.x)
+    braked = da.simulate(loaded, "discrete-gradient", u={"motor_voltage": 12.0, "wheel_force": -0.01}, **runs)
+    assert np.abs(braked.power_balance).max() < 1e-15
+    assert np.abs(braked.x - two.x).max() > 1e-4
+    with pytest.raises(da.ModelError, match=r"no port 'wheel.torque'.*did you mean 'wheel.force'"):
+        da.connect({"motor": motor, "wheel": wheel}, [rule], open=["wheel.torque"])
+    relation = da.Relation(["motor.torque", "wheel.force"], [[1, -1], [0, 0]], [[0, 0], [1, 1]])
+    with pytest.raises(da.ModelError, match="cannot stay open"):
+        da.connect({"motor": motor, "wheel": wheel}, [relation], open=["wheel.force"])

@@ -112,4 +112,5 @@ def three_carts(k: float = 4.0) -> PortHamiltonian:
         )  # fmt: skip
 
     rules: list[Rule] = [Couple({"a.force": 1.0, "b.force": -1.0}), Feedback("b.force", "c.force", 0.8)]
-    return connect({"a": cart(1.0), "b": cart(2.0), "c": cart(0.5)}, rules, name="three carts")
+    pushed = ("a.force", "b.force", "c.force")
+    return connect({"a": cart(1.0), "b": cart(2.0), "c": cart(0.5)}, rules, name="three carts", open=pushed)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dalembert.errors import InconsistentState, MethodError
+from dalembert.checking import shown
+from dalembert.errors import InconsistentState, MethodError, suggest
 from dalembert.systems.base import System
 
 Array = NDArray[np.float64]
@@ -108,6 +109,50 @@ class Held(Inputs):
         return jump if jump < end - close else end
 
 
+class Columns(Inputs):
+    """Inputs of several kinds side by side: each has some of the columns."""
+
+    def __init__(self, parts: Sequence[tuple[list[int], Inputs]], width: int) -> None:
+        self.parts, self.width = list(parts), width
+        self.plain = all(part.plain for _, part in self.parts)
+        self.jumps = np.unique(np.concatenate([NONE, *(part.jumps for _, part in self.parts)]))
+
+    def _side_by_side(self, t: Array, rows: Callable[[Inputs], Array]) -> Array:
+        out = np.zeros((len(t), self.width))
+        for columns, part in self.parts:
+            out[:, columns] = rows(part)
+        return out
+
+    def __call__(self, t: Array) -> Array:
+        return self._side_by_side(t, lambda part: part(t))
+
+    def within(self, t: Array, begin: Array, end: Array) -> Array:
+        return self._side_by_side(t, lambda part: part.within(t, begin, end))
+
+    def next_jump(self, t: float, end: float) -> float:
+        return min((part.next_jump(t, end) for _, part in self.parts), default=end)
+
+
+def joined(parts: Sequence[tuple[list[int], Inputs]], width: int) -> Inputs:
+    """Inputs side by side; constants and samples alone make samples again, which need no function to be called."""
+    whole = Columns(parts, width)
+    kinds = {type(part) for _, part in parts}
+    if kinds <= {Constant}:
+        return Constant(whole(np.zeros(1))[0])
+    if kinds <= {Constant, Held}:
+        times = np.unique(np.concatenate([part.times for _, part in parts if isinstance(part, Held)]))
+        exact = Columns([(columns, _Exact(part)) for columns, part in parts], width)
+        return Held(times, exact(times))
+    return whole
+
+
+class _Exact(Inputs):
+    """The values of samples at their very times."""
+
+    def __init__(self, part: Inputs) -> None:
+        super().__init__(part._rows if isinstance(part, Held) else part)
+
+
 def off_grid(inputs: Inputs, t0: float, h: float, t_end: float) -> Array:
     """The jumps that lie inside of equal steps `t0 + k h`, the last of which ends at `t_end`."""
     if not len(inputs.jumps):
@@ -125,6 +170,27 @@ def inputs_of(system: System, u: object, t0: float) -> Inputs:
         return Constant(np.zeros(nu))
     if not nu:
         raise MethodError(f"{system.name!r} has no inputs, but u was given; declare them with inputs=...")
+    if isinstance(u, Mapping):
+        return joined([(c, _of(len(c), f"{system.name!r}, input {k!r}", v, t0)) for k, c, v in _by_name(system, u)], nu)
+    return _of(nu, repr(system.name), u, t0)
+
+
+def _by_name(system: System, u: Mapping[object, object]) -> Iterator[tuple[object, list[int], object]]:
+    """Key, columns and value of each entry; a key is the name of an input, or a tuple of them."""
+    ports, seen = system.ports, set[str]()
+    for key, value in u.items():
+        names = key if isinstance(key, tuple) else (key,)
+        for name in names:
+            if not isinstance(name, str) or name not in ports:
+                raise MethodError(f"{system.name!r} has no input {shown(name)}{suggest(str(name), ports)}")
+            if name in seen:
+                raise MethodError(f"u has the input {name!r} twice")
+            seen.add(name)
+        yield key, [ports.index(name) for name in names], value
+
+
+def _of(nu: int, whose: str, u: object, t0: float) -> Inputs:
+    """A constant, a function of time, or samples, for so many inputs."""
     if isinstance(u, tuple) and len(u) == 2 and np.ndim(u[0]) == 1:
         return _held(nu, *u)
 
@@ -141,7 +207,7 @@ def inputs_of(system: System, u: object, t0: float) -> Inputs:
                 f"u is a function of t alone ({error}); what depends on the motion belongs in force=... or feedback=..."
             ) from error
         raise InconsistentState(
-            f"u must give {nu} numbers for {system.name!r} (a constant or a function of t): {type(error).__name__}: {error}"
+            f"u must give {nu} numbers for {whose} (a constant or a function of t): {type(error).__name__}: {error}"
         ) from error
     if not np.isfinite(first).all():
         raise InconsistentState(f"u is not finite at t = {t0:g}: {first[0]}")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dalembert.engine import kinds, survey
 from dalembert.engine.case import Case, prepare
-from dalembert.engine.inputs import Inputs, inputs_of
+from dalembert.engine.inputs import Constant, Inputs, inputs_of
 from dalembert.engine.run import Grid
 from dalembert.engine.runners import Engine
 from dalembert.ensembles.samples import Samples
@@ -96,7 +96,7 @@ def _inputs(task: Task, samples: Samples) -> Array:
 
     def rows(u: object) -> Array:
         inputs: Inputs = inputs_of(task.system, u, grid.t0)
-        return engine.step_inputs(inputs, grid.t0, 0, grid.steps if callable(u) or isinstance(u, tuple) else 1, grid.h)
+        return engine.step_inputs(inputs, grid.t0, 0, 1 if isinstance(inputs, Constant) else grid.steps, grid.h)
 
     if not task.system.nu:
         return np.zeros((1, 1, 0))

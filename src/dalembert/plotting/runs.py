@@ -86,7 +86,7 @@ def _nothing(ax: Axes, why: str) -> None:
 def inputs(sol: Solution, ax: Axes | None = None) -> Axes:
     """The inputs over time."""
     ax, rows = axes(ax), thin(len(sol.t))
-    names = list(getattr(sol.system, "ports", ())) or [f"u{k + 1}" for k in range(sol.system.nu)]
+    names = list(sol.system.ports)
     for k, name in enumerate(names[: sol.u.shape[1]]):
         ax.plot(sol.t[rows], sol.u[rows, k], label=symbol(name))
     if not sol.u.shape[1]:

@@ -16,13 +16,13 @@ from numpy.typing import ArrayLike
 from dalembert.checking import text, whole
 from dalembert.errors import ModelError, suggest
 from dalembert.locks import Lock
-from dalembert.systems import stored, tracing
+from dalembert.systems import plain, stored, tracing
 from dalembert.systems.batch import batch, dense
 from dalembert.systems.cache import Cache
 from dalembert.systems.form import Form
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture
-from dalembert.systems.shapes import Array, column, mapping, names, numbers, scalar, spoken, square
+from dalembert.systems.shapes import Array, column, mapping, names, numbers, port_names, scalar, spoken, square
 from dalembert.systems.tracing import Model
 
 __all__ = ["Array", "System", "column", "scalar", "square"]
@@ -51,6 +51,7 @@ class System(ABC):
     starts: ClassVar[tuple[str, ...]]
     given: ClassVar[frozenset[str]]  # the roles a user states; all others follow
     energy_role: ClassVar[str] = ""  # the function that holds the energy, where there is one
+    _ports: tuple[str, ...] = ()  # names of the inputs, where they were given
     _classes: ClassVar[dict[str, type[System]]] = {}
 
     def __init_subclass__(cls) -> None:
@@ -264,6 +265,11 @@ class System(ABC):
         """Number of inputs."""
         return int(self.u.numel())
 
+    @property
+    def ports(self) -> tuple[str, ...]:
+        """The names of the inputs; `u1`, `u2`, ... where none were given."""
+        return self._ports or tuple(f"u{i}" for i in range(1, self.nu + 1))
+
     def size_of(self, name: str) -> int:
         """How many entries a variable has."""
         return int(getattr(self, name).numel())
@@ -311,10 +317,12 @@ class System(ABC):
 
     def _written(self) -> dict[str, object]:
         """What a kind of system has to write beside the common data."""
-        return {}
+        return {"ports": self._ports} if self._ports else {}
 
-    def _restore(self, data: Mapping[str, Any]) -> None:  # noqa: B027
+    def _restore(self, data: Mapping[str, Any]) -> None:
         """Take what `_written` gave, read from a file."""
+        if "ports" in data:
+            self._ports = port_names(plain.each(plain.get(data, "ports", list), "ports", str), self.nu)
 
     def __getstate__(self) -> str:
         return self.dumps()

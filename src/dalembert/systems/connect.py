@@ -27,7 +27,7 @@ from dalembert.systems.shapes import mapping
 @strict
 @dataclass(frozen=True)
 class Feedback:
-    """Output feedback between two ports, `u_a = gain y_b`, `u_b = -gain y_a`: a gyrator. External inputs are added."""
+    """Output feedback between two ports, `u_a = gain y_b`, `u_b = -gain y_a`: a gyrator."""
 
     a: str
     b: str
@@ -60,19 +60,22 @@ ROLES = ("E", "J", "R", "B", "P", "S", "N", "z", "hamiltonian", "r")
 
 
 @suggesting
-def connect(systems: Mapping[str, PortHamiltonian], rules: Sequence[Rule], name: str = "connected") -> PortHamiltonian:
-    """Connect named systems at their ports, `"system.port"`; ports that no rule closes stay open.
+def connect(
+    systems: Mapping[str, PortHamiltonian], rules: Sequence[Rule], name: str = "connected", *, open: Sequence[str] = ()
+) -> PortHamiltonian:
+    """Connect named systems at their ports, `"system.port"`. Ports that are joined by a rule are closed; all others stay open.
 
-    Parameters of the whole are called `system_parameter`, its states `system_state`.
+    Ports in `open` get an input from outside as well, beside what their rules say: a force on a joint, a current into a node.
+
+    Parameters of the whole are called `system_parameter`, its states `system_state`, its ports `system_port`.
     """
     _check(systems)
     text("name", name, ModelError)
     ports = [f"{key}.{port}" for key, system in systems.items() for port in system.ports]
-    K, rows, closed = _rules(ports, rules)
-    free = [i for i in range(len(ports)) if ports[i] not in closed]
+    K, rows, joined, fixed = _rules(ports, rules)
+    free = [i for i, port in enumerate(ports) if port not in joined - _opened(open, ports, fixed)]
     parts = _Parts(systems, len(rows), len(free))
-    touched = [i for i in range(len(ports)) if ports[i] in closed or np.abs(K[i]).any()]
-    parts.check_feedthrough({i: ports[i] for i in touched})
+    parts.check_feedthrough({i: port for i, port in enumerate(ports) if port in joined})
     return PortHamiltonian.of_expressions(
         [*parts.names, *(f"coupling{i}" for i in range(1, len(rows) + 1))], parts.parameters,
         (parts.x, parts.t, parts.u, parts.par), parts.matrices(K, rows, free), parts.energy(), parts.costates(), r=parts.source(),
@@ -180,14 +183,30 @@ class _Parts:
         return (ca.vertcat(*self.constraints), *self.where) if self.constraints else None
 
 
-def _rules(ports: list[str], rules: Sequence[Rule]) -> tuple[NDArray[np.float64], list[NDArray[np.float64]], set[str]]:
-    """The skew matrix `K`, the rows of `C`, and the ports that are closed."""
-    K, rows, closed = np.zeros((len(ports), len(ports))), [], set[str]()
+def _find(port: object, ports: list[str]) -> int:
+    if not isinstance(port, str) or port not in ports:
+        raise ModelError(f"there is no port {shown(port)}{suggest(port, ports) if isinstance(port, str) else ''}")
+    return ports.index(port)
+
+
+def _opened(open: Sequence[str], ports: list[str], fixed: set[str]) -> set[str]:
+    """Joined ports that get an input from outside as well."""
+    given = listed("open", open, ModelError, "a list of ports")
+    for port in given:
+        _find(port, ports)
+        if port in fixed:
+            raise ModelError(f"port {port!r} cannot stay open: a da.Relation says all of its input; use da.Feedback or da.Couple")
+    return set(given)
+
+
+def _rules(ports: list[str], rules: Sequence[Rule]) -> tuple[NDArray[np.float64], list[NDArray[np.float64]], set[str], set[str]]:
+    """The skew matrix `K`, the rows of `C`, the ports that are joined, and those of them whose input is fixed by a relation."""
+    K, rows, joined, fixed = np.zeros((len(ports), len(ports))), [], set[str](), set[str]()
 
     def index(port: str) -> int:
-        if not isinstance(port, str) or port not in ports:
-            raise ModelError(f"there is no port {shown(port)}{suggest(port, ports) if isinstance(port, str) else ''}")
-        return ports.index(port)
+        found = _find(port, ports)
+        joined.add(port)
+        return found
 
     for rule in listed("rules", rules, ModelError, "a list of pairs of ports, da.Feedback, da.Couple or da.Relation"):
         if isinstance(rule, tuple) and len(rule) == 2:
@@ -212,10 +231,10 @@ def _rules(ports: list[str], rules: Sequence[Rule]) -> tuple[NDArray[np.float64]
             )
             K += own_K
             rows += own_rows
-            closed |= set(rule.ports)
+            fixed |= set(rule.ports)
         else:
             raise ModelError(f"a rule is a pair of ports, da.Feedback, da.Couple or da.Relation, not {shown(rule)}")
-    return K, rows, closed
+    return K, rows, joined, fixed
 
 
 def _relation(where: list[int], rule: Relation, count: int) -> tuple[NDArray[np.float64], list[NDArray[np.float64]]]:

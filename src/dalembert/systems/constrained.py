@@ -18,8 +18,10 @@ from dalembert.systems.elements import Element, Repeated, repeated
 from dalembert.systems.form import Power
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture, attach
-from dalembert.systems.shapes import column, square
+from dalembert.systems.shapes import column, square, texts
 from dalembert.systems.tracing import Model, symbols
+
+Inputs = Model | Mapping[str, Model] | Sequence[str]  # a number, names, `B(q)`, or its columns by name
 
 
 class Roles(TypedDict, total=False):
@@ -29,7 +31,7 @@ class Roles(TypedDict, total=False):
     nonholonomic: Model | None
     dissipation: Model | None
     force: Model | None
-    inputs: Model | None
+    inputs: Inputs | None
 
 
 class Stated(TypedDict):
@@ -101,8 +103,20 @@ class Constrained(System):
         attach(self, picture)
         return extra
 
-    def _define_inputs(self, inputs: Model) -> None:
-        """A number of inputs that `force` uses itself, or the matrix `B(q)` of their forces."""
+    def _define_inputs(self, inputs: Inputs) -> None:
+        """A number of inputs that `force` uses itself, or their names; or the matrix `B(q)` of their forces, or its columns."""
+        if isinstance(inputs, Mapping):
+            self._ports = texts("inputs", inputs, "a dictionary of names and columns of B(q)")
+            self.u = SX.sym("u", len(self._ports))
+            named = {f"input {key!r}": b for key, b in inputs.items()}
+            columns = [column(key, self._trace(key, b, ("q", "t")), self.nv) for key, b in named.items()]
+            if columns:
+                self._define("inputs", ca.horzcat(*columns))
+            return
+        if isinstance(inputs, (tuple, list)) and inputs and all(isinstance(name, str) for name in inputs):
+            self._ports = texts("inputs", inputs, "a tuple of names")
+            self.u = SX.sym("u", len(self._ports))
+            return
         if isinstance(inputs, int | np.integer) and not isinstance(inputs, bool):
             self.u = SX.sym("u", whole("the number of inputs", inputs, ModelError, least=0, most=MOST))
             return

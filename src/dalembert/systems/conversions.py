@@ -114,7 +114,7 @@ def to_port_hamiltonian(s: Mechanical) -> PortHamiltonian:
         initial = {"x": np.concatenate([s.initial["q"], s.initial["v"], np.zeros(m)])}
     out = PortHamiltonian.of_expressions(
         names, s.parameters, (x, s.t, s.u, s.par), {"E": ca.sparsify(E), "J": ca.sparsify(J), "R": ca.sparsify(R), "B": B}, H, z,
-        name=s.name, initial=initial, constraint=constraint, parts=(range(n), range(n, 2 * n)),
+        name=s.name, ports=s.ports, initial=initial, constraint=constraint, parts=(range(n), range(n, 2 * n)),
     )  # fmt: skip
     inherit(out, s)
     return out
@@ -131,7 +131,7 @@ def to_hamiltonian(s: Mechanical) -> Hamiltonian:
     if "v" in initial and "q" in initial:
         initial["p"] = s.numeric("momentum", s.pack(), q=initial["q"], v=initial.pop("v"))[0]
     System.__init__(other, s.coordinates, s.parameters, s.name, initial, s.dimension)
-    other.u = s.u
+    other.u, other._ports = s.u, s._ports
     for symbol in ("q", "v", "p", "t", "par"):
         setattr(other, symbol, getattr(s, symbol))
     kept = s.given - {"mass", "potential"}

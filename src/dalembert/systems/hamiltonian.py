@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, suggesting
 from dalembert.systems import scales
-from dalembert.systems.constrained import Constrained
+from dalembert.systems.constrained import Constrained, Inputs
 from dalembert.systems.form import Form
 from dalembert.systems.picture import Picture
 from dalembert.systems.shapes import Array, scalar
@@ -42,7 +42,7 @@ class Hamiltonian(Constrained):
         nonholonomic: Model | None = None,
         dissipation: Model | None = None,
         force: Model | None = None,
-        inputs: Model | None = None,
+        inputs: Inputs | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
         invariants: Model | None = None,
         dimension: int | None = None,

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, suggesting
 from dalembert.systems import conversions, scales
-from dalembert.systems.constrained import Constrained
+from dalembert.systems.constrained import Constrained, Inputs
 from dalembert.systems.dae import IndexTwoDAE
 from dalembert.systems.elements import Element, parameters_of
 from dalembert.systems.equations import Equations, equations
@@ -48,7 +48,8 @@ class Mechanical(Constrained):
     force
         Applied force `f(q, v, t, u)`.
     inputs
-        `B(q)`: the force of the inputs `u` is `B u`; or a number of inputs that `force` uses itself.
+        `B(q)`: the force of the inputs `u` is `B u`. A dictionary `{name: column of B(q)}` gives them names, `u1`, `u2`, ...
+        otherwise. A number, or a tuple of names, where `force` uses `u` itself.
     kinematics
         `Z(q)` in `q' = Z(q) v`, one column for each velocity: angular velocities with quaternions or angles, say. Mass,
         dissipation, force and inputs are then those of `v`, the potential acts with `-Z^T V_q`, and the mass is constant;
@@ -91,7 +92,7 @@ class Mechanical(Constrained):
         nonholonomic: Model | None = None,
         dissipation: Model | None = None,
         force: Model | None = None,
-        inputs: Model | None = None,
+        inputs: Inputs | None = None,
         kinematics: Model | None = None,
         parameters: Mapping[str, ArrayLike] | None = None,
         invariants: Model | None = None,

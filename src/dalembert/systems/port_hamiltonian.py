@@ -20,7 +20,7 @@ from dalembert.systems.form import Form, Power
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture, attach
 from dalembert.systems.port_changes import MATRICES
-from dalembert.systems.shapes import Array, column, scalar
+from dalembert.systems.shapes import Array, column, port_names, scalar
 from dalembert.systems.tracing import Model
 
 
@@ -101,7 +101,7 @@ class PortHamiltonian(System):
         if feedback is not None:
             law = column("feedback", self._trace("feedback", feedback, ("x", "t", "u")), inputs)
         self._set(matrices, H, costate, rest, law)
-        self.ports = port_parts.port_names(ports, self.nu)
+        self._ports = port_names(ports, self.nu)
         self._check_structure()
         attach(self, picture)
 
@@ -165,7 +165,7 @@ class PortHamiltonian(System):
             self._define("constraint", ca.densify(g))
             self._constraint = (list(q_states), list(v_costates), list(lam_costates))
         self._set(full, H, z, r)
-        self.ports = port_parts.port_names(ports, self.nu)
+        self._ports = port_names(ports, self.nu)
         self.parts = tuple(tuple(part) for part in parts)
         if check:
             self._check_structure()
@@ -173,7 +173,6 @@ class PortHamiltonian(System):
 
     _matrix = staticmethod(port_parts.fitted)
     _constraint: tuple[list[int], list[int], list[int]] | None = None
-    ports: tuple[str, ...] = ()
     parts: tuple[tuple[int, ...], ...] = ()  # groups of states with an energy of their own, where these are known
     x: SX
 
@@ -372,7 +371,7 @@ class PortHamiltonian(System):
         return np.asarray(self.function(role)(x, t, np.zeros(self.nu) if u is None else u, par).full())
 
     def _written(self) -> dict[str, object]:
-        return {"ports": self.ports, "constraint": self._constraint, "parts": self.parts}
+        return {**super()._written(), "constraint": self._constraint, "parts": self.parts}
 
     def _counts(self) -> dict[str, int]:
         return {"states": self.n, "constraints": self.m, "ports": self.nu}
@@ -383,7 +382,7 @@ class PortHamiltonian(System):
         return int(self._functions["constraint"].size1_out(0)) if "constraint" in self._functions else 0
 
     def _restore(self, data: Mapping[str, Any]) -> None:
-        self.ports = port_parts.port_names(plain.each(plain.get(data, "ports", list), "ports", str), self.nu)
+        super()._restore(data)
         blocks = plain.maybe(data, "constraint", list)
         if blocks is not None:
             each = (plain.each(block, "constraint", int) for block in blocks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import casadi as ca
@@ -10,7 +10,6 @@ import numpy as np
 from casadi import SX
 
 from dalembert.errors import ModelError
-from dalembert.systems.shapes import texts
 
 if TYPE_CHECKING:
     from dalembert.systems.port_hamiltonian import PortHamiltonian
@@ -62,17 +61,6 @@ def costate(E: SX, gradient: SX, x: SX) -> SX:
     for i, j in zip(*others, strict=True):
         z[i] = x[j]
     return ca.densify(z)
-
-
-def port_names(ports: Sequence[str] | None, count: int) -> tuple[str, ...]:
-    """The names of the inputs, `u1`, `u2`, ... by default."""
-    if ports is None:
-        return tuple(f"u{i}" for i in range(1, count + 1))
-    expected = f"{count} different names, one for each column of B"
-    names = (ports,) if isinstance(ports, str) else texts("ports", ports, expected)
-    if len(names) != count:
-        raise ModelError(f"ports must be {expected}, not {ports!r}")
-    return names
 
 
 def shapes(n: int, p: int) -> dict[str, tuple[int, int]]:

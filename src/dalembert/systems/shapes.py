@@ -57,6 +57,17 @@ def texts(what: str, value: object, expected: str) -> tuple[str, ...]:
     return given
 
 
+def port_names(ports: Sequence[str] | None, count: int) -> tuple[str, ...]:
+    """Names that were given for inputs; none where they are called `u1`, `u2`, ..."""
+    if ports is None:
+        return ()
+    expected = f"{count} different names, one for each input"
+    given = (ports,) if isinstance(ports, str) else texts("ports", ports, expected)
+    if len(given) != count:
+        raise ModelError(f"ports must be {expected}, not {ports!r}")
+    return given
+
+
 def numbers(what: str, value: ArrayLike) -> Array:
     """An array of finite numbers."""
     return reals(what, value, ModelError)
