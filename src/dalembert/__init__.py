@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dalembert import analysis, catalog, discrete, experiments, methods, plotting, reduced, reporting
     from dalembert._version import __version__
-    from dalembert.analysis import compare, convergence, diagnose, poincare
+    from dalembert.analysis import compare, convergence, diagnose, equilibrium, linearize, modes, poincare
     from dalembert.catalog import list_systems
     from dalembert.engine import control
     from dalembert.engine.consistency import consistent
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 # What the package has is imported when it is first asked for: `import dalembert` and `dalembert --help` are quick.
 _WHERE = {
     "dalembert._version": "__version__",
-    "dalembert.analysis": "compare convergence diagnose poincare",
+    "dalembert.analysis": "compare convergence diagnose equilibrium linearize modes poincare",
     "dalembert.catalog": "list_systems",
     "dalembert.engine.consistency": "consistent",
     "dalembert.engine.consistent": "Consistent",
@@ -151,12 +151,15 @@ __all__ = [
     "diagnose",
     "discrete",
     "ensemble",
+    "equilibrium",
     "experiments",
     "from_sympy",
+    "linearize",
     "list_methods",
     "list_systems",
     "load",
     "methods",
+    "modes",
     "open",
     "plotting",
     "poincare",

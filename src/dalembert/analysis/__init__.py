@@ -1,23 +1,34 @@
-"""Analysis of a motion (sections, trends, reversibility, growth of errors) and of methods (orders, comparisons, diagnosis)."""
+"""Analysis of a motion (sections, trends, reversibility, growth of errors), of methods (orders, comparisons, diagnosis) and of
+systems near a point (equilibria, linear equations, modes)."""
 
 from dalembert.analysis import linear
 from dalembert.analysis.comparison import Comparison, Convergence, compare, convergence
 from dalembert.analysis.diagnosis import Diagnosis, diagnose
+from dalembert.analysis.linearization import Linearization, linearize, modes
 from dalembert.analysis.measures import Trend, growth, reversibility, trend
 from dalembert.analysis.reduction import ode
 from dalembert.analysis.sections import Section, poincare
+from dalembert.analysis.statics import Equilibrium, equilibrium
+from dalembert.analysis.vibration import Mode, Modes
 
 __all__ = [
     "Comparison",
     "Convergence",
     "Diagnosis",
+    "Equilibrium",
+    "Linearization",
+    "Mode",
+    "Modes",
     "Section",
     "Trend",
     "compare",
     "convergence",
     "diagnose",
+    "equilibrium",
     "growth",
     "linear",
+    "linearize",
+    "modes",
     "ode",
     "poincare",
     "reversibility",

@@ -7,6 +7,7 @@ Labels are written for matplotlib's mathematics and for LaTeX (`text.usetex`).
 from dalembert.plotting.canvas import COLOURS, crowded, envelope, figure_path, finish, magnitude, save, style
 from dalembert.plotting.labels import symbol, text
 from dalembert.plotting.moving import coordinates, frames, motion
+from dalembert.plotting.responses import bode, shape
 from dalembert.plotting.runs import (
     LEVELS,
     constraints,
@@ -24,6 +25,7 @@ from dalembert.plotting.several import comparison, convergence, section, work_pr
 __all__ = [
     "COLOURS",
     "LEVELS",
+    "bode",
     "comparison",
     "constraints",
     "convergence",
@@ -44,6 +46,7 @@ __all__ = [
     "phase",
     "save",
     "section",
+    "shape",
     "steps",
     "style",
     "symbol",
