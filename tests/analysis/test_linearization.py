@@ -2,11 +2,11 @@
 
 import numpy as np
 import pytest
-from conftest import angle_pendulum, driven_pendulum, polar_rod
 
 import dalembert as da
-from dalembert.analysis.observed import observed
 from analysis.test_statics import springs
+from conftest import angle_pendulum, driven_pendulum, polar_rod
+from dalembert.analysis.observed import observed
 
 DOWN = {"q": [0.0, -1.0, 0.0, -2.0]}
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.analysis.local import Local, local
-from dalembert.analysis.observed import Observed, Outputs, input_names, observed
+from dalembert.analysis.observed import Observed, Outputs, observed
 from dalembert.analysis.spectrum import eigenvalues
 from dalembert.analysis.statics import equilibrium
 from dalembert.analysis.vibration import Modes, modes_of
@@ -78,7 +78,7 @@ class Linearization:
     @property
     def inputs(self) -> tuple[str, ...]:
         """The names of the inputs."""
-        return tuple(input_names(self.system))
+        return tuple(self.system.ports)
 
     @property
     def rate(self) -> Array:

@@ -39,16 +39,10 @@ def entries(system: System, part: str) -> list[str]:
     return [f"{part}{i}" for i in range(1, size + 1)]
 
 
-def input_names(system: System) -> list[str]:
-    """The names of the inputs: those of the ports, or `u1`, `u2`, ..."""
-    ports = getattr(system, "ports", ())
-    return list(ports) if len(ports) == system.nu else [f"u{i}" for i in range(1, system.nu + 1)]
-
-
 def default_outputs(system: System) -> list[str]:
     """What is measured where nothing is said: outputs of ports, else the first part of the state and what is algebraic."""
     if isinstance(system, PortHamiltonian) and system.nu:
-        return [f"y_{name}" for name in input_names(system)]
+        return [f"y_{name}" for name in system.ports]
     return [name for part in system.state if part not in LETTERS for name in entries(system, part)]
 
 
@@ -65,7 +59,7 @@ class _Known:
         if self.lam.numel():
             self._add("lam", [f"lam{i}" for i in range(1, self.lam.numel() + 1)], self.lam)
         if isinstance(system, PortHamiltonian) and system.nu:
-            self._add("y", [f"y_{name}" for name in input_names(system)], system.role("output"))
+            self._add("y", [f"y_{name}" for name in system.ports], system.role("output"))
 
     def _add(self, part: str, names: list[str], rows: SX) -> None:
         self.several[part] = names, rows
