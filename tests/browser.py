@@ -1,5 +1,6 @@
 """A real browser, driven over its debugging pipe: Chromium's own protocol, JSON messages with a zero byte after each."""
 
+import base64
 import json
 import os
 import queue
@@ -16,7 +17,10 @@ FLAGS = (
 
 
 class Page:
-    """A page in a browser of its own; `requests` and `complaints` are what it loaded and what it printed or threw."""
+    """A page in a browser of its own; `requests` and `complaints` are what it loaded and what it printed or threw.
+
+    `open` shows another one in the same browser, which costs a tenth of a new browser.
+    """
 
     def __init__(self, url, profile, patience=90.0):
         self.patience, self.requests, self.complaints = patience, [], []
@@ -41,8 +45,27 @@ class Page:
         self.session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.send(f"{domain}.enable")
+        if url:
+            self.open(url)
+
+    def open(self, url, ready="document.readyState === 'complete' && typeof dalembert === 'object'"):
+        """Go to another page, with nothing loaded and nothing complained about yet."""
+        self.send("Page.navigate", url="about:blank")
+        self.until("location.href === 'about:blank'")
+        self.requests, self.complaints = [], []
         self.send("Page.navigate", url=url)
-        self.until("document.readyState === 'complete' && typeof dalembert === 'object'")
+        self.until(ready)
+        return self
+
+    def picture(self, path, width=1200, most=6000):
+        """A picture of the whole page at a width; returns how wide its content is."""
+        self.send("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=width < 500)
+        self.value("new Promise(done => setTimeout(() => requestAnimationFrame(done), 300))")
+        wide, high = self.value("[document.documentElement.scrollWidth, document.documentElement.scrollHeight]")
+        clip = {"x": 0, "y": 0, "width": width, "height": min(high, most), "scale": 1}
+        shot = self.send("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)
+        path.write_bytes(base64.b64decode(shot["data"]))
+        return wide
 
     def _read(self, descriptor):
         with os.fdopen(descriptor, "rb") as stream:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     )
     from dalembert.mechanisms import Mechanism, shapes
     from dalembert.methods import Method, Scheme, Step, compose, list_methods
+    from dalembert.reporting import report
     from dalembert.sensitivities import Sensitivity, sensitivity
     from dalembert.simulation import simulate
     from dalembert.solution import Sample, Solution, Stored, load, open
@@ -71,6 +72,7 @@ _WHERE = {
     "MethodError MissingPackage ModelError SingularConstraints StepTooSmall UnknownKeyword",
     "dalembert.mechanisms": "Mechanism shapes",
     "dalembert.methods": "Method Scheme Step compose list_methods",
+    "dalembert.reporting": "report",
     "dalembert.sensitivities": "Sensitivity sensitivity",
     "dalembert.simulation": "simulate",
     "dalembert.solution": "Sample Solution Stored load open",
@@ -164,6 +166,7 @@ __all__ = [
     "plotting",
     "poincare",
     "reduced",
+    "report",
     "reporting",
     "sensitivity",
     "shapes",

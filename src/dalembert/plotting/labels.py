@@ -64,9 +64,11 @@ def labelled(sol: Solution, text: str, unit: str) -> str:
     return f"{text} ({known})" if known else text
 
 
-def coordinate(sol: Solution, i: int) -> str:
+def coordinate(sol: Solution, i: int, unit: bool = True) -> str:
     """A coordinate with its unit: its own, or that of lengths if it belongs to a point."""
     name, picture = sol.system.coordinates[i], sol.system.picture
+    if not unit:
+        return symbol(name)
     known = picture is not None and name in picture.units
     of_point = any(i in group for group in particles(sol.system)) if not known else False
     return labelled(sol, symbol(name), "length" if of_point else name)

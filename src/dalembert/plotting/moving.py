@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -71,23 +71,33 @@ def _body(ax: Axes, ring: Array, alpha: float) -> Artist:
     return drawn
 
 
-def frames(figure: FigureBase, points: Array, picture: Picture) -> tuple[Axes, Callable[[int], list[Artist]]]:
+def frames(
+    figure: FigureBase,
+    points: Array,
+    picture: Picture,
+    trails: Sequence[Sequence[Array]],
+    camera: tuple[float, float] | None = None,
+) -> tuple[Axes, Callable[[int], list[Artist]]]:
     """Axes that hold a whole motion, and a function that draws one frame: trails, bodies, links, masses."""
     space = points.shape[2] == 3
     ax = figure.add_subplot(projection="3d" if space else None)
     every = points.reshape(-1, points.shape[2])
-    middle, half = (every.min(axis=0) + every.max(axis=0)) / 2, max(float(np.ptp(every, axis=0).max()) / 2, 1e-9) * 1.15
-    for which, m in zip("xyz", middle, strict=False):
-        getattr(ax, f"set_{which}lim")(m - half, m + half)
-    ax.set_aspect("equal")
+    middle, half = (every.min(axis=0) + every.max(axis=0)) / 2, np.ptp(every, axis=0) / 2
+    half = np.maximum(half * 1.1, max(float(half.max()), 1e-9) * (1.1 if space else 0.25))
+    for which, m, h in zip("xyz", middle, half, strict=False):
+        getattr(ax, f"set_{which}lim")(m - h, m + h)
+    ax.set_aspect("equal") if space else ax.set_aspect("equal", adjustable="datalim")
+    if space and camera is not None:
+        view: Axes3D = ax
+        view.view_init(azim=camera[0], elev=camera[1])
     drawn: list[Artist] = []
 
     def draw(f: int) -> list[Artist]:
         for artist in drawn:
             artist.remove()
         drawn.clear()
-        for k, i in enumerate(picture.trails):
-            drawn.extend(ax.plot(*points[: f + 1, i].T, color=COLOURS[k % len(COLOURS)], lw=0.8, alpha=0.6))
+        for k, path in enumerate(trails[f]):
+            drawn.extend(ax.plot(*path.T, color=COLOURS[k % len(COLOURS)], lw=0.8, alpha=0.6))
         drawn.extend(instant(ax, points[f], picture, 1.0))
         return drawn
 

@@ -12,7 +12,7 @@ from dalembert.errors import MethodError
 from dalembert.plotting.canvas import Array, axes, figure_path, finish, legend, magnitude, save, style, styled, thin
 from dalembert.plotting.labels import coordinate, labelled, symbol, text, time_label, titled
 from dalembert.plotting.moving import motion
-from dalembert.solution import PortSolution, Solution, base
+from dalembert.solution import PortSolution, Solution, shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -164,4 +164,4 @@ def plot(sol: Solution, path: str | Path | None = None, dpi: float | None = None
     return figure
 
 
-base.PLOT.set(plot)
+shown.PLOT.set(plot)

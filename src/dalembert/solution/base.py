@@ -6,7 +6,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -17,15 +16,14 @@ from dalembert.engine.events import Hits
 from dalembert.engine.inputs import Inputs, Linear
 from dalembert.engine.run import Layout, Run
 from dalembert.errors import MethodError, suggest, suggesting
-from dalembert.hooks import Hook
 from dalembert.methods.base import Method
 from dalembert.named import Named
 from dalembert.solution import dense
+from dalembert.solution.shown import Shown
 from dalembert.systems.base import System
 
 if TYPE_CHECKING:
     import xarray
-    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 Variables = dict[str, Any]  # as xarray takes them: (dimensions, values)
@@ -48,7 +46,7 @@ class Sample(Named):
         return self.named("lam") if self.multipliers is None else self.multipliers()
 
 
-class Solution(ABC):
+class Solution(Shown, ABC):
     """A trajectory with its system, method and parameters. Nothing is computed before it is asked for.
 
     There is a subclass for each kind of system; `Solution.of` chooses it. `parts` holds the state by name: `q` and `v`, `q` and
@@ -362,32 +360,6 @@ class Solution(ABC):
     @abstractmethod
     def _variables(self, data: Variables, coords: Variables) -> None:
         """Add what this kind of solution has beside the common variables."""
-
-    @suggesting
-    def save(self, path: str | Path) -> Path:
-        """Write to a NetCDF file, the system's functions included; `da.load` reads it without the model's source."""
-        return WRITE(self, path)
-
-    @suggesting
-    def report(self, path: str | Path) -> Path:
-        """One HTML file that opens offline: summary, interactive figures, and an animation linked to them."""
-        return REPORT(self, path)
-
-    @suggesting
-    def animate(self, path: str | Path, *, fps: int = 30, seconds: float | None = None) -> Path:
-        """The motion as an animation, `.gif` or `.mp4`."""
-        return ANIMATE(self, path, fps, seconds)
-
-    @suggesting
-    def plot(self, path: str | Path | None = None, *, dpi: float | None = None) -> Figure:
-        """Motion, energy and constraints in one matplotlib figure; written to `path` where one is given."""
-        return PLOT(self, path, dpi)
-
-
-WRITE: Hook[[Solution, str | Path], Path] = Hook("Solution.save", "dalembert.solution.files")
-REPORT: Hook[[Solution, str | Path], Path] = Hook("Solution.report", "dalembert.reporting")
-ANIMATE: Hook[[Solution, str | Path, int, float | None], Path] = Hook("Solution.animate", "dalembert.reporting")
-PLOT: Hook[[Solution, str | Path | None, float | None], Figure] = Hook("Solution.plot", "dalembert.plotting")
 
 
 def largest(values: Array) -> float:

@@ -21,8 +21,9 @@ from dalembert.engine.run import Stat
 from dalembert.errors import FileError
 from dalembert.locks import Lock
 from dalembert.methods.base import Method
-from dalembert.solution.base import WRITE, Array, Solution
+from dalembert.solution.base import Array, Solution
 from dalembert.solution.paths import FORMS, target, writing
+from dalembert.solution.shown import WRITE
 from dalembert.systems import plain
 from dalembert.systems.base import System
 
