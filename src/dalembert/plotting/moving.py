@@ -16,7 +16,7 @@ from dalembert.systems import Picture
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
-    from matplotlib.figure import FigureBase
+    from matplotlib.figure import Figure
     from mpl_toolkits.mplot3d import Axes3D
 
 
@@ -72,7 +72,7 @@ def _body(ax: Axes, ring: Array, alpha: float) -> Artist:
 
 
 def frames(
-    figure: FigureBase,
+    figure: Figure,
     points: Array,
     picture: Picture,
     trails: Sequence[Sequence[Array]],
@@ -82,11 +82,15 @@ def frames(
     space = points.shape[2] == 3
     ax = figure.add_subplot(projection="3d" if space else None)
     every = points.reshape(-1, points.shape[2])
-    middle, half = (every.min(axis=0) + every.max(axis=0)) / 2, np.ptp(every, axis=0) / 2
-    half = np.maximum(half * 1.1, max(float(half.max()), 1e-9) * (1.1 if space else 0.25))
+    middle, half = (every.min(axis=0) + every.max(axis=0)) / 2, 1.1 * np.ptp(every, axis=0) / 2
+    if space:
+        half = np.full(3, max(float(half.max()), 1e-9))
+    else:  # as wide and high as the figure
+        wide, high = figure.get_size_inches()
+        half = max(half[0] / wide, half[1] / high, 1e-9) * np.array([wide, high])
     for which, m, h in zip("xyz", middle, half, strict=False):
         getattr(ax, f"set_{which}lim")(m - h, m + h)
-    ax.set_aspect("equal") if space else ax.set_aspect("equal", adjustable="datalim")
+    ax.set_aspect("equal")
     if space and camera is not None:
         view: Axes3D = ax
         view.view_init(azim=camera[0], elev=camera[1])
