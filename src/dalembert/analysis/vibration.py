@@ -19,6 +19,7 @@ from dalembert.hooks import Hook
 from dalembert.methods.base import able
 from dalembert.named import Array
 from dalembert.solution import Solution
+from dalembert.solution.inline import Film, Inline
 from dalembert.systems.base import System
 from dalembert.systems.constrained import Constrained
 
@@ -101,8 +102,10 @@ class Mode:
         )  # fmt: skip
 
     @suggesting
-    def animate(self, path: str | Path, *, amplitude: float | None = None, fps: int = 30, seconds: float = 2.0) -> Path:
-        """One oscillation as an animation that can be repeated, `.gif` or `.mp4`."""
+    def animate(
+        self, path: str | Path | None = None, *, amplitude: float | None = None, fps: int = 30, seconds: float = 2.0
+    ) -> Film | Inline:
+        """One oscillation as an animation that can be repeated, `.gif` or `.mp4`; without a path, a player for a notebook."""
         if not self.system.drawn:
             raise MethodError(f"{self.system.name!r} has no picture to animate; give it one, picture=da.Picture(points=...)")
         fps, seconds = whole("fps", fps, most=240), positive("seconds", seconds)
