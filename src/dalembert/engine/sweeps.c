@@ -116,7 +116,7 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
     long row = 0, iterations = 0, i = 0, left = save_every == 1 ? 1 : save_every - first % save_every;
     int failed = -1;
     double size = 0, t = 0, scale[$scales], x[$unknowns + 1], q[$n], v[$n], lam[$reported + 1], mu[$m + 1], reached[$n];
-    V K[$stages], D[$stages], B[$stages], X[$points], Y[$stages + 1], Z[$recent], a[$n], l[$m + 1], weight[$n], old_a[$n],
+    V K[$stages], D[$stages], B[$stages], X[$points], Z[$recent], a[$n], l[$m + 1], old_a[$n],
         old_l[$m + 1];
     const V c = da_row(da_c, h), ends = da_row(da_ends, h);
     for (int j = 0; j < $stages; j++) {
@@ -126,7 +126,6 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
     }
     for (int j = 0; j < $points; j++) X[j] = da_row(da_X[j], 1);
     for (int j = 0; j < $recent; j++) Z[j] = da_row(da_Z[j], 1);
-    for (int j = 0; j <= $stages; j++) Y[j] = da_row(da_Y[j], 1);
     DA_UNROLL
     for (int k = 0; k < $n; k++) { q[k] = state[k]; v[k] = state[$n + k]; }
     for (int j = 0; j < $scales - 1; j++) scale[j] = kept[j];
@@ -135,17 +134,19 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
     for (i = 0; i < steps; i++) {
         const int looking = i == 0 ? asked != 0 : ((first + i) & ($block - 1)) == 0;
         const long most = looking ? $many : $most;
-        double previous = 1, earlier = 1, q1[$n], v1[$n], check = 0, work[2] = {0, 0};
+        double previous = 1, q1[$n], v1[$n], check = 0, work[2] = {0, 0};
         int look = looking;
         long count = 0;
         V Q[$n], P[$n], U[$n], g[$m + 1], r[$m + 1];
         t = t0 + (double)(first + i) * h;
         if (looking) { $store }
         if (looking) weigh0(w, state, 0, 0, par, u, 0, t, h, scale);
-        double far[$groups];
-        for (int k = 0; k < $groups; k++) far[k] = 0;
+        double far[$groups], weight[$groups];
+        for (int j = 0; j < $groups; j++) far[j] = 0;
         DA_UNROLL
         for (int k = 0; k < $n; k++) far[da_group[k]] = da_larger(far[da_group[k]], fabs(q[k]));
+        DA_UNROLL
+        for (int k = 0; k < $n; k++) weight[da_group[k]] = 1 / (far[da_group[k]] + h * h * scale[k] + 1e-300);
         /* the polynomial of the last step */
         DA_UNROLL
         for (int k = 0; k < $n; k++) {
@@ -165,45 +166,35 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
                 }
             }
             a[k] = sum;
-            weight[k] = da_row(da_ones, 1 / (far[da_group[k]] + h * h * scale[k] + 1e-300));
             Q[k] = da_all(q[k]);
         }
-        DA_UNROLL
-        for (int k = 0; k < $m; k++) {
-            V sum = da_all(0);
-            old_l[k] = l[k];
-            DA_UNROLL
-            for (int j = 0; j <= $stages; j++) {
-                const W x = da_wide(j < $stages ? DA_LANE(l[k], (j < $stages ? j : 0)) : mu[k]);
-                DA_EACH sum.p[p] += Y[j].p[p] * x;
-            }
-            l[k] = sum;
-        }
+        for (int k = 0; k < $m; k++) old_l[k] = l[k];
         for (;;) {
-            V change = da_all(0);
+            V change[$groups], total = da_all(0);
+            for (int j = 0; j < $groups; j++) change[j] = total;
             DA_UNROLL
             for (int k = 0; k < $n; k++) {
                 V moved;
                 DA_EACH moved.p[p] = da_wide(q[k]) + ends.p[p] * da_wide(v[k]);
                 moved = da_sum(moved, K, a[k]);
                 DA_EACH {
-                    const W d = (moved.p[p] - Q[k].p[p]) * weight[k].p[p];
-                    change.p[p] += d * d;
+                    const W d = moved.p[p] - Q[k].p[p];
+                    change[da_group[k]].p[p] += d * d;
                 }
                 Q[k] = moved;
             }
+            DA_UNROLL
+            for (int j = 0; j < $groups; j++) DA_EACH total.p[p] += da_wide(weight[j] * weight[j]) * change[j].p[p];
             if (count > 0) {
-                earlier = previous;
                 previous = size;
-                size = da_total(change);
-                /* forces and constraints take turns: what two sweeps do is what counts */
+                size = da_total(total);
+                /* the next change is estimated from the last two, as in newton.py, but not below a thirtieth of the last one */
                 if (size <= limits.tolerance) break;
                 if (!(size < 1e300)) { failed = 0; goto end; }
-                if (count > 2) {
-                    const double ratio = da_larger(1e-3, da_larger(size / previous, previous / earlier)); /* of squares */
-                    if (size * ratio <= limits.tolerance) break;
-                    if (size > 0.0625 * earlier && size <= limits.tolerance * $noise) break; /* round-off, through K and its inverse */
-                    if (size > earlier && count > 3) { failed = 0; goto end; }
+                if (count > 1) {
+                    if (size * size <= limits.tolerance * previous && size * 1e-3 <= limits.tolerance) break;
+                    if (size > 0.0625 * previous && size <= limits.tolerance * $noise) break; /* round-off, through K and its inverse */
+                    if (size > previous && count > 3) { failed = 0; goto end; }
                 }
                 if (count >= most) { failed = 0; goto end; }
             }

@@ -49,11 +49,12 @@ def saved(program: Program) -> float:
 
 
 def _rates(sweep: Sweep) -> ca.Function:
-    """(q, v, lam, r, t, u, par) -> multipliers changed by `(G M^-1 G^T)^-1 r`, accelerations."""
+    """(q, v, a, r, t, u, par) -> multipliers for which `G` times the accelerations is `G a - r`, these accelerations."""
     q, v, lam, t, u, par = (SX.sym(sweep.rate.name_in(i), sweep.rate.size1_in(i)) for i in range(6))
-    r = SX.sym("r", lam.numel())
-    new = lam + _solved(sweep, q, v, t, u, par, r)
-    return ca.Function("rates", [q, v, lam, r, t, u, par], [new, sweep.rate(q, v, new, t, u, par)])
+    r, a = SX.sym("r", lam.numel()), SX.sym("a", q.numel())
+    free = sweep.rate(q, v, SX.zeros(lam.numel()), t, u, par)
+    found = _solved(sweep, q, v, t, u, par, ca.jacobian(sweep.position(q, t, par), q) @ (free - a) + r)
+    return ca.Function("rates", [q, v, a, r, t, u, par], [found, sweep.rate(q, v, found, t, u, par)])
 
 
 def _solved(sweep: Sweep, q: SX, v: SX, t: SX, u: SX, par: SX, r: SX) -> SX:
@@ -183,7 +184,7 @@ class _Text:
         points = "P" if self.sweep.last else "Q"
         inputs = [
             self._symbols(f"{points}[{{}}].p[p]", self.n), self._symbols("U[{}].p[p]", self.n),
-            self._symbols("l[{}].p[p]", self.m), self._symbols("r[{}].p[p]", self.m), self._symbols("(da_wide(t) + c.p[p])", 1),
+            self._symbols("a[{}].p[p]", self.n), self._symbols("r[{}].p[p]", self.m), self._symbols("(da_wide(t) + c.p[p])", 1),
             self._symbols("inputs_of[{}].p[p]", self.nu), self._par(),
         ]  # fmt: skip
         lam, rate = self._loaded(_rates(self.sweep), inputs, 6)
@@ -276,7 +277,7 @@ class _Text:
         stages = sorted(stage for name, stage in self.place if name == "v")
         recent = s.c[stages]
         rows = {
-            "K": s.K, "D": np.linalg.inv(s.K), "B": s.B, "Y": lagrange(np.array([*s.c, 1.0]), 1 + s.c),
+            "K": s.K, "D": np.linalg.inv(s.K), "B": s.B,
             "X": lagrange(np.array([*recent, 1.0]) if s.last else recent, 1 + s.c), "Z": lagrange(recent, 1 + s.c),
         }  # fmt: skip
         out = []
@@ -287,7 +288,6 @@ class _Text:
         lists: dict[str, Array | list[float]] = {
             "c": s.c,
             "ends": s.ends,
-            "ones": np.ones(self.stages),
             "b": s.b,
             "bK": s.bK,
             "late": s.last[1] if s.last else s.b,

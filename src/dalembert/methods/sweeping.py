@@ -4,12 +4,13 @@ For smooth systems with constant masses, of second order in the positions,
 
     a_e = M^-1 (f(P_e, V_e) - G(P_e)^T lam_e),     Q = q0 + h c v0 + h^2 K a,     V = v0 + h B a,     g(Q) = 0
 
-with `K` the product of the two tableaus. A sweep computes `Q` and `V` from the last `a`, changes the multipliers by
+with `K` the product of the two tableaus. A sweep computes `Q` and `V` from the last `a`, and new accelerations at the points `P`,
+with the multipliers for which
 
-    lam <- lam + (G M^-1 G^T)^-1 (K^-1 g(Q)) / h^2
+    G a_new = G a - (K^-1 g(Q)) / h^2,     lam = (G M^-1 G^T)^-1 (G M^-1 f - G a + (K^-1 g(Q)) / h^2)
 
-and computes `a` anew. What one stage does to another is an integral over the step, so that the error shrinks faster and faster
-(the iteration is that of Picard and Lindeloef). In Jay's pair the multiplier of stage `e` makes the position of stage `e + 1`
+so that the change of `a` takes back what is violated, whatever the forces change by. What one stage does to another is an integral
+over the step, so that the error shrinks faster and faster (the iteration is that of Picard and Lindeloef). In Jay's pair the multiplier of stage `e` makes the position of stage `e + 1`
 satisfy its constraint, and that of the last one the velocity at the end.
 """
 
