@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         StepTooSmall,
         UnknownKeyword,
     )
-    from dalembert.mechanisms import Mechanism, shapes
+    from dalembert.mechanisms import Mechanism, read_urdf, shapes
     from dalembert.methods import Method, Scheme, Step, compose, list_methods
     from dalembert.reporting import report
     from dalembert.sensitivities import Sensitivity, sensitivity
@@ -70,7 +70,7 @@ _WHERE = {
     "dalembert.ensembles": "ensemble sweep",
     "dalembert.errors": "CompilerError ConvergenceError DalembertError DalembertWarning FileError InconsistentState Interrupted "
     "MethodError MissingPackage ModelError SingularConstraints StepTooSmall UnknownKeyword",
-    "dalembert.mechanisms": "Mechanism shapes",
+    "dalembert.mechanisms": "Mechanism read_urdf shapes",
     "dalembert.methods": "Method Scheme Step compose list_methods",
     "dalembert.reporting": "report",
     "dalembert.sensitivities": "Sensitivity sensitivity",
@@ -165,6 +165,7 @@ __all__ = [
     "open",
     "plotting",
     "poincare",
+    "read_urdf",
     "reduced",
     "report",
     "reporting",

@@ -6,5 +6,6 @@ from dalembert.mechanisms import shapes
 from dalembert.mechanisms.bodies import Body
 from dalembert.mechanisms.joints import Joint
 from dalembert.mechanisms.mechanism import Mechanism
+from dalembert.mechanisms.urdf import read_urdf
 
-__all__ = ["Body", "Joint", "Mechanism", "shapes"]
+__all__ = ["Body", "Joint", "Mechanism", "read_urdf", "shapes"]

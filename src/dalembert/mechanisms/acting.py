@@ -87,16 +87,18 @@ class Acting(Description):
     @suggesting
     def friction(
         self, name: str, joint: joints.Joint | str, *, viscous: float = 0.0, coulomb: float = 0.0, radius: float = 1.0,
-        speed: float = 1e-3, freedom: str | None = None,
+        speed: float = 1e-3, freedom: str | None = None, dry: float = 0.0,
     ) -> forces.Friction:  # fmt: skip
-        """Friction in a joint: `viscous` times the rate, and `coulomb` times the normal force that the joint carries."""
+        """Friction in a joint: `viscous` times the rate, `dry`, and `coulomb` times the normal force that the joint carries."""
         one = self.get_joint(joint)
-        c, mu = number("viscous", viscous, ModelError), number("coulomb", coulomb, ModelError)
-        if c < 0 or mu < 0 or not c + mu:
-            raise ModelError(f"friction {name!r}: viscous {c:g} and coulomb {mu:g} must not be negative, and not both zero")
+        c, mu, size = (number(k, x, ModelError) for k, x in (("viscous", viscous), ("coulomb", coulomb), ("dry", dry)))
+        if min(c, mu, size) < 0 or not c + mu + size:
+            raise ModelError(
+                f"friction {name!r}: viscous {c:g}, coulomb {mu:g} and dry {size:g} must not be negative, and not all zero"
+            )
         out = forces.Friction(
             self._new(name), one.name, self._freedom(one, freedom), c, mu, positive("radius", radius, ModelError),
-            positive("speed", speed, ModelError),
+            positive("speed", speed, ModelError), size,
         )  # fmt: skip
         self._add(out)
         return out

@@ -42,6 +42,7 @@ class Description:
         self.couplings: dict[str, joints.Coupling] = {}
         self.forces: dict[str, forces.Part] = {}
         self.sensors: dict[str, forces.Sensor] = {}
+        self.notes: list[str] = []  # what a file says beside that, and what of it is left out
 
     @property
     def flat(self) -> bool:

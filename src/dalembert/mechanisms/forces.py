@@ -56,10 +56,11 @@ class Bushing:
 
 @dataclass(frozen=True, eq=False)
 class Friction:
-    """In a joint: `viscous` times the rate, and `coulomb` times the normal force that the joint itself carries.
+    """In a joint: `viscous` times the rate, `dry` friction, and `coulomb` times the normal force that the joint itself carries.
 
     The normal force is the length of the constraint force across the freedom; a revolute joint has its friction torque at
-    `radius`. `speed` is the rate below which Coulomb friction is regularised: `tanh(rate / speed)`.
+    `radius`. `dry` is a force or torque that does not depend on the load. `speed` is the rate below which dry and Coulomb
+    friction are regularised: `tanh(rate / speed)`.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Friction:
     coulomb: float
     radius: float
     speed: float
+    dry: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)

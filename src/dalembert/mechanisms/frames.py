@@ -18,6 +18,14 @@ class Marker:
     point: Array
     axes: Array
 
+    def then(self, inner: Marker) -> Marker:
+        """The place, on the same body, of what is given in the frame of this marker."""
+        return Marker(self.point + self.axes @ inner.point, self.axes @ inner.axes)
+
+    def inverse(self) -> Marker:
+        """The place of the body in the frame of this marker."""
+        return Marker(-self.axes.T @ self.point, np.asarray(self.axes.T))
+
 
 @dataclass(frozen=True)
 class Frame:

@@ -43,7 +43,15 @@ class Jointing(Description):
                     f"{what} needs the point `at`, in the world as drawn, or `on_a` and `on_b` in the bodies' frames"
                 )
             frames.append(Marker(point, self._axes(what, kind, body, axis, second, own)))
-        joint = kind(name=name, a=first.name, b=other.name, on_a=frames[0], on_b=frames[1], limits=dict(limits or {}), **more)  # type: ignore[arg-type]
+        return self._place(kind, name, first, other, frames[0], frames[1], limits, **more)
+
+    def _place(
+        self, kind: type[joints.Joint], name: str, a: Where, b: Where, on_a: Marker, on_b: Marker,
+        limits: Mapping[str, tuple[float, float]] | None = None, **more: object,
+    ) -> joints.Joint:  # fmt: skip
+        """A joint of a kind between two frames that are known."""
+        first, other = self.get_body(a), self.get_body(b)
+        joint = kind(name=self._new(name), a=first.name, b=other.name, on_a=on_a, on_b=on_b, limits=dict(limits or {}), **more)  # type: ignore[arg-type]
         self.joints[name] = joint
         return joint
 
