@@ -215,3 +215,23 @@ def test_set_up_does_not_call_the_function_again_for_more_rows():
     assert calls == [2]
     q = np.random.default_rng(0).normal(size=n)
     assert system.numeric("potential", system.pack(), q=q)[0, 0] == pytest.approx(float(q[:-1] @ q[1:]), rel=1e-13)
+
+
+def test_each_row_may_use_a_parameter_of_the_system_by_its_name():
+    springs = da.Element([[0], [1]], potential=lambda q, k: k * q[0] ** 2 / 2, parameters={"k": ["soft", "hard"]}, name="springs")
+    s = da.Mechanical(2, mass=1.0, elements=[springs], parameters={"hard": 9.0, "soft": 2.0})
+    assert s.numeric("potential", s.pack(), q=[1.0, 2.0])[0, 0] == 2.0 / 2 + 9.0 * 4 / 2
+    assert s.numeric("potential", s.pack({"soft": 4.0}), q=[1.0, 2.0])[0, 0] == 4.0 / 2 + 9.0 * 4 / 2
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [(["soft", "harder"], "'harder', which is none"), (["soft"], "has 1 rows"), (["soft", "two"], "the shape")],
+)
+def test_names_that_do_not_fit(names, said):
+    def make():
+        wrong = da.Element([[0], [1]], potential=lambda q, k: k * q[0] ** 2, parameters={"k": names})
+        da.Mechanical(2, mass=1.0, elements=[wrong], parameters={"hard": 9.0, "soft": 2.0, "two": [1.0, 2.0]})
+
+    with pytest.raises(da.ModelError, match=said):
+        make()

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dalembert.mechanisms import shapes
+from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.bodies import Body
 from dalembert.mechanisms.joints import Joint
 from dalembert.mechanisms.mechanism import Mechanism
 from dalembert.mechanisms.urdf import read_urdf
+from dalembert.systems import stored
 
-__all__ = ["Body", "Joint", "Mechanism", "read_urdf", "shapes"]
+stored.HIGHER.set(lambda: {"Assembled": Assembled})
+
+__all__ = ["Assembled", "Body", "Joint", "Mechanism", "read_urdf", "shapes"]

@@ -29,10 +29,14 @@ class Marker:
 
 @dataclass(frozen=True)
 class Frame:
-    """An origin and the axes, as columns, in the world."""
+    """An origin and the axes, as columns, in the world.
+
+    In the plane, `angle` is that by which the body has turned, counted over all turns, where its coordinates know it.
+    """
 
     origin: SX
     axes: SX
+    angle: SX | None = None
 
     @classmethod
     def fixed(cls, origin: Array, axes: Array) -> Frame:
@@ -41,7 +45,11 @@ class Frame:
 
     def at(self, marker: Marker) -> Frame:
         """The frame of a marker on a body that has this frame."""
-        return Frame(self.point(marker.point), self.axes @ SX(ca.DM(marker.axes)))
+        return self.placed(SX(ca.DM(marker.point)), SX(ca.DM(marker.axes)))
+
+    def placed(self, point: SX, axes: SX) -> Frame:
+        """The frame at a point of a body that has this frame, with axes given in those of the body."""
+        return Frame(self.origin + self.axes @ point, self.axes @ axes, self.angle)
 
     def point(self, inside: Array) -> SX:
         """A point of a body in the world."""

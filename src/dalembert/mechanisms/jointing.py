@@ -184,6 +184,11 @@ class Jointing(Description):
         return joint
 
     @suggesting
+    def free(self, name: str, a: Where, b: Where) -> joints.Joint:
+        """No joint at all: says that nothing is meant to hold `b`."""
+        return self._join(joints.Free, name, a, b, self.get_body(b).origin)
+
+    @suggesting
     def gear(
         self,
         name: str,

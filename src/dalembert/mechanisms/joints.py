@@ -56,8 +56,7 @@ class Joint(ABC):
 
     def measures(self, A: Frame, B: Frame) -> list[SX]:
         """The values of the freedoms, from the frames; angles in `(-pi, pi]`."""
-        R, d = A.axes.T @ B.axes, A.axes.T @ (B.origin - A.origin)
-        return [_measured(self.freedoms, k, R, d) for k in range(len(self.freedoms))]
+        return [measured(self.freedoms, k, A, B) for k in range(len(self.freedoms))]
 
     def moved(self, A: Frame, values: SX) -> Frame:
         """The frame `B` that belongs to `A` and values of the freedoms."""
@@ -71,8 +70,9 @@ class Joint(ABC):
         return True
 
 
-def _measured(freedoms: tuple[Freedom, ...], k: int, R: SX, d: SX) -> SX:
+def measured(freedoms: tuple[Freedom, ...], k: int, A: Frame, B: Frame) -> SX:
     """The value of one freedom, from the rotation `A^T B` and the shift in the axes of `A`."""
+    R, d = A.axes.T @ B.axes, A.axes.T @ (B.origin - A.origin)
     one = freedoms[k]
     if not one.turns:
         return d[one.axis]

@@ -11,6 +11,8 @@ from dalembert.checking import one_of, positive, shown
 from dalembert.errors import ModelError, suggesting
 from dalembert.mechanisms import rotations, shapes
 from dalembert.mechanisms.acting import Acting
+from dalembert.mechanisms.assembled import Assembled
+from dalembert.mechanisms.assembly import assemble
 from dalembert.mechanisms.bodies import Body, Particle, weighed
 from dalembert.mechanisms.jointing import Jointing
 from dalembert.mechanisms.shapes import Shape
@@ -101,6 +103,39 @@ class Mechanism(Jointing, Acting):
         out = Particle(name, m, np.zeros((3, 3)), place, np.eye(3), zero, v, zero, shapes.listed(shape))
         self.bodies[name] = out
         return out
+
+    @suggesting
+    def assemble(
+        self, *, coordinates: str = "absolute", rotation: str | None = None, redundant: str = "error",
+        pinned: Mapping[str, float | None] | Sequence[str] = (), rates: Mapping[str, float] | None = None,
+        vary: Sequence[str] = (),
+    ) -> Assembled:  # fmt: skip
+        """The system of equations of the mechanism, which starts near the drawing with all joints closed.
+
+        Parameters
+        ----------
+        coordinates
+            `"absolute"`: each body has its own, joints are constraints.
+        rotation
+            How bodies turn: in space `"directors"`; in the plane `"angles"` (`x, y, theta`) or `"directors"`.
+        redundant
+            What is done with constraints of closed loops that follow from the others: `"error"`; `"remove"` some; `"least-norm"`
+            does so and finds the reactions of least norm of all of them.
+        pinned
+            Bodies that stay where they are drawn, and joints whose freedom does: names, or `{"crank": 0.5, "rod": None}` with
+            values of freedoms; `"elbow.angle_x"` is one of several.
+        rates
+            Of freedoms of joints, at the start: `{"crank": 10.0}`.
+        vary
+            Joints whose points on the two bodies are parameters, `point_a_<joint>` and `point_b_<joint>`.
+
+        Notes
+        -----
+        Parameters are called `gravity`, `mass_<body>`, `inertia_<body>`, `stiffness_<spring>`, `length_<spring or distance>`,
+        `damping_<...>`, `rest_<torsion spring>`, `viscous_<friction>`, and as in `Mechanism(parameters=...)`.
+        """
+        held = dict(pinned) if isinstance(pinned, Mapping) else dict.fromkeys(pinned)
+        return assemble(self, coordinates, rotation, redundant, held, dict(rates or {}), tuple(vary))
 
     def __repr__(self) -> str:
         counts = f"{len(self.bodies)} bodies, {len(self.joints)} joints, {len(self.forces)} forces"

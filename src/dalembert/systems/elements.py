@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -51,7 +51,8 @@ class Element:
         Applied force `f(q, v, t, u)` on the local coordinates.
     parameters
         Names with one number for all repetitions, or with an array that has one row for each. They become parameters of
-        the system: `simulate(parameters=...)` replaces them. Parameters of the system can be used by name too.
+        the system: `simulate(parameters=...)` replaces them. Parameters of the system can be used by name too; a list of their
+        names, one for each repetition, says which of them each one uses.
     dimension
         Dimension of space, where nodes are particles: particle `i` has the coordinates `dimension * i` and following, and
         `q` and `v` are matrices with one row for each particle.
@@ -71,19 +72,26 @@ class Element:
     parameters: Mapping[str, ArrayLike] | None = None
     dimension: int | None = None
     name: str = "element"
+    named: Mapping[str, tuple[str, ...]] = field(init=False)
 
     def __post_init__(self) -> None:
         text("name", self.name, ModelError)
         if all(getattr(self, role) is None for role in ROLES):
             raise ModelError(f"{self.name} does nothing: give it a potential, a holonomic constraint, a dissipation or a force")
-        given = {key: numbers(f"{self.name}: parameter {key!r}", x) for key, x in mapping("parameters", self.parameters).items()}
+        named, given = {}, {}
+        for key, x in mapping("parameters", self.parameters).items():
+            if isinstance(x, (list, tuple)) and x and all(isinstance(name, str) for name in x):
+                named[key] = tuple(x)
+            else:
+                given[key] = numbers(f"{self.name}: parameter {key!r}", x)
         object.__setattr__(self, "parameters", given)
+        object.__setattr__(self, "named", named)
         if self.dimension is not None and whole("dimension", self.dimension, ModelError) > 3:
             raise ModelError(f"{self.name}: dimension is the dimension of space, 1, 2 or 3, not {self.dimension!r}")
         nodes = self._numbers()
         object.__setattr__(self, "nodes", nodes)
-        for key, value in given.items():
-            if value.ndim and len(value) != len(nodes):
+        for key, value in (given | named).items():
+            if np.ndim(value) and len(value) != len(nodes):
                 raise ModelError(
                     f"{self.name}: parameter {key!r} has {len(value)} rows, but nodes has {len(nodes)}; give one row for each, "
                     "one number for all, or make it a parameter of the system"
@@ -131,9 +139,10 @@ class Repeated:
         places, start = [], 0
         self.arguments: dict[str, object] = {}
         own: dict[str, Array] = dict(self.element.parameters or {})  # type: ignore[arg-type]  # made so
-        symbols = []
+        symbols, found = [], {}
         for name, value in system.parameters.items():
-            if name in used:
+            found[name] = (start, value.shape)
+            if name in used and name not in self.element.named:
                 rows = name in own and value.ndim > 0
                 shape = value.shape[1:] if rows else value.shape
                 size = int(np.prod(shape))
@@ -142,8 +151,27 @@ class Repeated:
                 symbols.append(SX.sym(name, size))
                 self.arguments[name] = tracing.symbols(symbols[-1], shape)
             start += value.size
+        for name, others in self.element.named.items():
+            if name in used:
+                at, shape = self._places(name, others, found)
+                places.append(at)
+                symbols.append(SX.sym(name, at.shape[1]))
+                self.arguments[name] = tracing.symbols(symbols[-1], shape)
         self.par = ca.vertcat(*symbols) if symbols else SX(0, 1)
         self.places: Indices = np.hstack(places).astype(np.int64) if places else np.zeros((self.count, 0), dtype=np.int64)
+
+    def _places(
+        self, name: str, others: Sequence[str], found: Mapping[str, tuple[int, tuple[int, ...]]]
+    ) -> tuple[Indices, tuple[int, ...]]:
+        """Where the parameters of the system are that the rows use, and the shape that they have."""
+        for other in others:
+            if other not in found:
+                raise ModelError(f"{self.name}: parameter {name!r} is to be {other!r}, which is none of the system's")
+        shape = found[others[0]][1]
+        odd = next((other for other in others if found[other][1] != shape), None)
+        if odd is not None:
+            raise ModelError(f"{self.name}: {odd!r} has the shape {found[odd][1]}, {others[0]!r} has {shape}")
+        return np.array([found[other][0] for other in others])[:, None] + np.arange(int(np.prod(shape))), shape
 
     def _trace(self, system: Constrained, role: str) -> SX:
         """One of its functions, called with local symbols; its shape checked."""

@@ -12,6 +12,7 @@ import casadi as ca
 from casadi import SX
 
 from dalembert.errors import FileError, ModelError
+from dalembert.hooks import Hook
 from dalembert.systems import plain
 from dalembert.systems.operations import Operations, build, dump, fingerprint
 from dalembert.systems.picture import Picture, check
@@ -31,6 +32,8 @@ SHAPES = {  # of what a role returns: a number, the size of a variable, `n` coor
     "N": "uu", "z": "n1", "r": "n1", "law": "u1", "constraint": "*1", "g": "*1", "rhs": "n1", "points": "**",
     **{f"part{i}": "n1" for i in range(1, 10)},
 }  # fmt: skip
+
+HIGHER: Hook[[], Mapping[str, type[System]]] = Hook("System.loads", "dalembert.mechanisms")  # kinds that higher layers define
 
 
 class _Kept:
@@ -101,6 +104,8 @@ def read(text: str, classes: Mapping[str, type[System]], init: Callable[..., Non
 
 def _read(data: object, classes: Mapping[str, type[System]], init: Callable[..., None]) -> System:
     known = plain.get(data, "class", str)
+    if known not in classes:
+        classes = {**classes, **HIGHER()}
     if known not in classes or inspect.isabstract(classes[known]):
         raise FileError(f"the kind of system {known[:60]!r} is not known; import the module that defines it first")
     system = classes[known].__new__(classes[known])

@@ -1,0 +1,138 @@
+"""The system that a mechanism becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass
+from typing import Any, ClassVar
+
+import casadi as ca
+from casadi import SX
+
+from dalembert.errors import ModelError, suggest
+from dalembert.mechanisms import wrenches
+from dalembert.mechanisms.coordinates import Coordinates, Made, Row
+from dalembert.mechanisms.drawing import picture
+from dalembert.mechanisms.forces import Motion
+from dalembert.systems import plain
+from dalembert.systems.mechanical import Mechanical
+
+
+@dataclass(frozen=True)
+class Jointed:
+    """A joint in results: its kind and bodies, its freedoms, and which of them are angles."""
+
+    name: str
+    kind: str
+    a: str
+    b: str
+    freedoms: tuple[str, ...]
+    turns: tuple[bool, ...]
+
+
+class Assembled(Mechanical):
+    """A mechanism in a set of coordinates: a `Mechanical` system that knows its bodies and joints by name.
+
+    `rows` says whose the holonomic constraints are, `freedoms` is the number of degrees of freedom. `redundant` are constraints
+    that follow from the others and were left out; with `least_norm` multipliers are found for these too.
+    """
+
+    given: ClassVar[frozenset[str]] = Mechanical.given | {"frames", "measures", "wrench", "all_jacobian", "sensed"}
+    space: int  # dimension
+    called: str  # the set of coordinates
+    masses: dict[str, str]  # of each body: the parameter
+    inertias: dict[str, str]
+    joints: dict[str, Jointed]
+    drives: dict[str, int]  # of each prescribed motion: its constraint
+    sensors: dict[str, str]  # what each sensor measures
+    rows: tuple[Row, ...]
+    all_rows: tuple[Row, ...]  # with those that were left out
+    least_norm: bool
+    freedoms: int
+    _recipes: Mapping[str, Callable[[], SX]]
+
+    def __init__(self, coordinates: Coordinates, made: Made, whole: Assembled | None = None, least_norm: bool = False) -> None:
+        of = coordinates.of
+        super().__init__(
+            coordinates.names, **made.roles, parameters=coordinates.parameters, name=of.name,  # type: ignore[arg-type]
+            dimension=of.dimension if coordinates.vectors else None, picture=picture(coordinates),
+        )  # fmt: skip
+        self.rows, self.all_rows = tuple(made.rows), tuple(made.rows) if whole is None else whole.rows
+        self.least_norm, self.freedoms = least_norm, self.nv - self.m
+        self.space, self.called = of.dimension, coordinates.called
+        self.masses, self.inertias = dict(coordinates.masses), dict(coordinates.inertias)
+        self.joints = {
+            j.name: Jointed(
+                j.name, type(j).__name__.lower(), j.a, j.b, tuple(f.name for f in j.freedoms), tuple(f.turns for f in j.freedoms)
+            )
+            for j in of.joints.values()
+        }
+        moved = {name for name, part in of.forces.items() if isinstance(part, Motion)}
+        self.drives = {row.owner: i for i, row in enumerate(self.rows) if row.owner in moved}
+        self.sensors = {s.name: s.measures for s in of.sensors.values()}
+        self._recipes = {
+            "frames": lambda: wrenches.frames(coordinates, self.q),
+            "measures": lambda: wrenches.measures(coordinates, self.q, self._parameters_by_name()),
+            "wrench": lambda: wrenches.wrench(coordinates, self.all_rows, self.q, self.t, self._parameters_by_name()),
+            "sensed": lambda: wrenches.sensed(coordinates, self.q),
+            "all_jacobian": lambda: self.role("jacobian") if whole is None else whole.function("jacobian")(*self.symbols()),
+        }
+
+    def _parameters_by_name(self) -> dict[str, SX]:
+        """The symbols of the parameters, as matrices."""
+        out, start = {}, 0
+        for key, value in self.parameters.items():
+            part = self.par[start : start + value.size]
+            out[key] = ca.reshape(part, *value.shape[::-1]).T if value.ndim == 2 else part
+            start += value.size
+        return out
+
+    @property
+    def redundant(self) -> tuple[Row, ...]:
+        """Constraints that follow from the others and were left out."""
+        return tuple(row for row in self.all_rows if row not in self.rows)
+
+    def joint_of(self, name: str) -> Jointed:
+        """A joint by its name."""
+        if name not in self.joints:
+            raise ModelError(f"{self.name!r} has no joint {name!r}{suggest(name, self.joints)}")
+        return self.joints[name]
+
+    def _derived(self, role: str) -> SX:
+        return self._recipes[role]() if role in self._recipes else super()._derived(role)
+
+    def _counts(self) -> dict[str, int]:
+        own = {"bodies": len(self.masses), "joints": len(self.joints), "degrees of freedom": self.freedoms}
+        return {**own, **super()._counts()}
+
+    # ---- to a file and back -----------------------------------------------------------------------------
+
+    def dumps(self) -> str:
+        for role in self._recipes:
+            self.function(role)
+        return super().dumps()
+
+    def _written(self) -> dict[str, object]:
+        return {
+            **super()._written(), "space": self.space, "called": self.called, "masses": self.masses, "inertias": self.inertias,
+            "joints": [astuple(j) for j in self.joints.values()], "drives": self.drives, "sensors": self.sensors,
+            "rows": [astuple(row) for row in self.rows], "all_rows": [astuple(row) for row in self.all_rows],
+            "least_norm": self.least_norm, "freedoms": self.freedoms,
+        }  # fmt: skip
+
+    def _restore(self, data: Mapping[str, Any]) -> None:
+        super()._restore(data)
+        self._recipes = {}
+        self.space, self.called = plain.size(plain.get(data, "space", int), "space", 2, 3), plain.get(data, "called", str)
+        for key in ("masses", "inertias", "sensors"):
+            setattr(self, key, {str(k): plain.of(v, key, str) for k, v in plain.get(data, key, dict).items()})
+        self.drives = {str(k): plain.size(v, "drives") for k, v in plain.get(data, "drives", dict).items()}
+        self.joints = {}
+        for entry in plain.each(plain.get(data, "joints", list), "joints", list):
+            name, kind, a, b = plain.each(entry[:4], "joints", str)
+            freedoms, turns = plain.each(entry[4], "freedoms", str), plain.each(entry[5], "turns", bool)
+            self.joints[name] = Jointed(name, kind, a, b, tuple(freedoms), tuple(turns))
+        for key in ("rows", "all_rows"):
+            rows = plain.each(plain.get(data, key, list), key, list)
+            setattr(self, key, tuple(Row(plain.of(o, key, str), plain.size(n, key), plain.of(i, key, bool)) for o, n, i in rows))
+        self.least_norm, self.freedoms = plain.get(data, "least_norm", bool), plain.size(data["freedoms"], "freedoms")

@@ -1,0 +1,40 @@
+"""From a mechanism as drawn to a system that starts where all joints are closed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from dalembert.checking import one_of
+from dalembert.errors import ModelError
+from dalembert.mechanisms import closing, redundancy
+from dalembert.mechanisms.absolute import Absolute
+from dalembert.mechanisms.assembled import Assembled
+from dalembert.mechanisms.coordinates import Coordinates
+from dalembert.mechanisms.description import Description
+from dalembert.mechanisms.terms import Terms
+
+REDUNDANT = ("error", "remove", "least-norm")
+
+
+def coordinates_of(mechanism: Description, coordinates: str, rotation: str | None, vary: Sequence[str]) -> Coordinates:
+    """The set of coordinates that was asked for."""
+    known = {"absolute": Absolute}
+    return known[one_of("coordinates", coordinates, known, ModelError)](Terms(mechanism, vary), rotation)
+
+
+def assemble(
+    mechanism: Description, coordinates: str, rotation: str | None, redundant: str, pinned: Mapping[str, float | None],
+    rates: Mapping[str, float], vary: Sequence[str],
+) -> Assembled:  # fmt: skip
+    """The system of a mechanism, with a consistent start."""
+    one_of("redundant", redundant, REDUNDANT, ModelError)
+    if not mechanism.bodies:
+        raise ModelError(f"the mechanism {mechanism.name!r} has no bodies")
+    closing.connected(mechanism)
+    chosen = coordinates_of(mechanism, coordinates, rotation, vary)
+    whole = Assembled(chosen, chosen.make())
+    q = closing.pose(whole, chosen, mechanism, pinned)
+    kept = redundancy.kept(whole, chosen, q, redundant)
+    system = whole if kept is None else Assembled(chosen, chosen.make(kept), whole, redundant == "least-norm")
+    system.initial = {"q": q, "v": closing.velocities(system, chosen, q, rates)}
+    return system

@@ -1,0 +1,116 @@
+"""What any set of coordinates of a mechanism says of itself."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+
+from dalembert.mechanisms.bodies import Body
+from dalembert.mechanisms.frames import Frame
+from dalembert.mechanisms.laws import Term
+from dalembert.mechanisms.repeating import Signed, plain
+from dalembert.mechanisms.rotations import Array
+from dalembert.mechanisms.terms import Terms
+
+
+@dataclass(frozen=True)
+class Row:
+    """A constraint of the system: of which joint (or, `inner`, of which body), and which of its rows."""
+
+    owner: str
+    number: int
+    inner: bool
+
+
+@dataclass(frozen=True)
+class Made:
+    """What `Mechanical` takes, and whose constraints its holonomic ones are, in their order."""
+
+    roles: Mapping[str, object]
+    rows: Sequence[Row]
+
+
+class Coordinates(ABC):
+    """A set of coordinates: frames of the bodies, mass, constraints among the coordinates themselves, where they start."""
+
+    called: ClassVar[str]
+    names: tuple[str, ...]
+    kinematics: Callable[[SX], SX] | None = None  # Z(q) in q' = Z(q) v, where velocities are not q'
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms, self.of = terms, terms.of
+        self.masses: dict[str, str] = {}
+        self.inertias: dict[str, str] = {}
+        for name, body in self.of.bodies.items():
+            self.masses[name] = terms.parameters.add("mass", name, body.mass)
+            if body.rotates:
+                self.inertias[name] = terms.parameters.add("inertia", name, _moments(body.inertia, self.of.flat))
+        if self.of.gravity.any():
+            terms.parameters.add("gravity", "", self.of.gravity[: self.of.dimension])
+
+    @abstractmethod
+    def frames(self, q: SX) -> dict[str, Frame]:
+        """The frame of each body, and of the ground: centre of mass and axes."""
+
+    @abstractmethod
+    def start(self, bodies: Mapping[str, Body] | None = None) -> tuple[Array, Array]:
+        """Coordinates and velocities of bodies as drawn, or as given."""
+
+    @abstractmethod
+    def velocities_of(self, body: str) -> list[int]:
+        """Which velocities are those of a body; none where they are not of one body alone."""
+
+    @abstractmethod
+    def make(self, kept: Mapping[str, tuple[int, ...]] | None = None) -> Made:
+        """What the system is made of; `kept` has for some joints the rows that are."""
+
+    @property
+    def vectors(self) -> bool:
+        """Whether the coordinates are vectors one after another, all turned alike by a rotation of the world."""
+        return False
+
+    @property
+    def parameters(self) -> dict[str, Array]:
+        """Names and values."""
+        return self.terms.parameters.values
+
+    def selected(self, kept: Mapping[str, tuple[int, ...]] | None) -> list[Term]:
+        """The terms, with those rows of constraints that are kept."""
+        kept = kept or {}
+        return [
+            replace(t, rows=kept[t.name]) if t.role == "holonomic" and t.name in kept else t
+            for t in self.terms.all
+            if not (t.role == "holonomic" and kept.get(t.name) == ())
+        ]
+
+    def evaluated(self, term: Term, frames: Mapping[str, Frame], held: Mapping[str, Frame], given: Mapping[str, SX], t: SX) -> SX:
+        """What the law of a term gives, at frames of all bodies and values of the parameters."""
+        data = {k: given[x] if isinstance(x, str) else ca.sparsify(SX(ca.DM(plain(x)))) for k, x in term.data.items()}
+        return term.law.function([frames[b] for b in term.bodies], [held[b] for b in term.bodies], data, t)
+
+    def driven(self, terms: Sequence[Term]) -> dict[str, object]:
+        """The inputs by name: for each the slope of what it works on."""
+        return {"inputs": {t.name: self._column(t) for t in terms if t.role == "input"} or None}
+
+    def _column(self, term: Term) -> Signed:
+        def column(given: dict[str, SX]) -> SX:
+            q = given["q"]
+            still = SX.sym("held", q.numel())
+            x = self.evaluated(term, self.frames(q), self.frames(still), given, SX(0.0))
+            slope = ca.densify(ca.substitute(ca.jacobian(x, q), still, q)).T
+            return slope if self.kinematics is None else self.kinematics(q).T @ slope
+
+        return Signed(["q", *sorted(x for x in term.data.values() if isinstance(x, str))], column)
+
+
+def _moments(J: Array, flat: bool) -> Array:
+    """An inertia as a parameter: one moment in the plane, three where the axes are principal ones, else the matrix."""
+    if flat:
+        return np.array(J[2, 2])
+    return np.diag(J).copy() if not np.abs(J - np.diag(np.diag(J))).max() > 1e-14 * np.abs(J).max() else np.array(J)

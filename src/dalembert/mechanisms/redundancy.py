@@ -1,0 +1,123 @@
+"""Constraints of closed loops that follow from the others, and poses where a mechanism is singular."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+from scipy.linalg import qr
+
+from dalembert.errors import ModelError, SingularConstraints
+from dalembert.mechanisms.assembled import Assembled
+from dalembert.mechanisms.closing import Constraints
+from dalembert.mechanisms.coordinates import Coordinates
+from dalembert.mechanisms.rotations import Array
+
+ZERO = 1e-8  # singular values of rows of unit length below this count as zero
+AWAY = 1e-3  # by which a pose is left to see whether its rank is that of its neighbours
+LARGEST = 4000  # rows in closed loops whose rank is looked at
+
+
+def kept(system: Assembled, chosen: Coordinates, q: Array, redundant: str) -> dict[str, tuple[int, ...]] | None:
+    """For joints with redundant constraints, the rows that stay; None where there are none."""
+    rows = looped(system, chosen)
+    if not rows:
+        return None
+    if len(rows) > LARGEST:
+        raise ModelError(f"closed loops with {len(rows)} constraints: their rank is looked at up to {LARGEST}")
+    at = Constraints(system, chosen)
+    G = _dense(at, q, rows)
+    values, left = _singular(G)
+    rank = int((values > ZERO).sum())
+    if rank == len(rows):
+        return None
+    near = _rank_nearby(at, q, rows, G)
+    owners = [system.rows[i].owner for i in rows]
+    weight = np.abs(left[:, rank:]).max(axis=1) > 1e-6
+    involved = list(dict.fromkeys(o for o, w, i in zip(owners, weight, rows, strict=True) if w and not system.rows[i].inner))
+    names = ", ".join(map(repr, involved))
+    if near > rank:
+        raise SingularConstraints(
+            f"the mechanism starts in a singular pose: the rank of the constraints of {names} is {rank} of {len(rows)} here, and "
+            f"{near} nearby (a dead point, where branches of the motion meet); start elsewhere: pin a joint, "
+            "assemble(pinned={...}), or draw another pose",
+        )
+    stay = _chosen(system, rows, G, rank)
+    drop = [i for i in rows if i not in stay]
+    if redundant == "error":
+        by: dict[str, int] = defaultdict(int)
+        for i in drop:
+            by[system.rows[i].owner] += 1
+        counted = ", ".join(f"{n} of {name!r}" for name, n in by.items())
+        raise SingularConstraints(
+            f"{len(drop)} of the constraints of the closed loops of {names} follow from the others (rank {rank} of {len(rows)}), "
+            f"for example {counted}: their reactions are not determined; say redundant='remove', or 'least-norm' for the "
+            "smallest reactions, or use joints with more freedom",
+            tuple(i + 1 for i in drop),
+        )
+    left_out = {(system.rows[i].owner, system.rows[i].number) for i in drop}
+    return {
+        owner: tuple(r.number for r in system.rows if r.owner == owner and (owner, r.number) not in left_out)
+        for owner in {o for o, _ in left_out}
+    }
+
+
+def looped(system: Assembled, chosen: Coordinates) -> list[int]:
+    """The constraints of joints in closed loops, and of their bodies: those of trees are independent.
+
+    Bodies that one joint holds are taken away until there are none.
+    """
+    terms = {t.name: [b for b in t.bodies if b != "ground"] for t in chosen.terms.all if t.role == "holonomic"}
+    touching: dict[str, set[str]] = defaultdict(set)
+    for name, bodies in terms.items():
+        for body in bodies:
+            touching[body].add(name)
+    ready = [body for body in touching if len(touching[body]) == 1]
+    gone: set[str] = set()
+    while ready:
+        body = ready.pop()
+        for name in touching.pop(body, set()):
+            gone.add(name)
+            for other in terms[name]:
+                if other in touching:
+                    touching[other].discard(name)
+                    if len(touching[other]) == 1:
+                        ready.append(other)
+    ring = {body for body, names in touching.items() if names}
+    return [i for i, r in enumerate(system.rows) if (r.owner in ring if r.inner else r.owner in terms and r.owner not in gone)]
+
+
+def _dense(at: Constraints, q: Array, rows: list[int]) -> Array:
+    G = at.scaled(q)[1][rows]
+    used = np.unique(G.indices) if G.nnz else np.zeros(0, dtype=int)
+    return np.asarray(G[:, used].toarray())
+
+
+def _singular(G: Array) -> tuple[Array, Array]:
+    left, values, _ = np.linalg.svd(G, full_matrices=True)
+    return np.concatenate([values, np.zeros(len(G) - len(values))]), left
+
+
+def _rank_nearby(at: Constraints, q: Array, rows: list[int], G: Array) -> int:
+    """The rank at a pose next to this one, on the constraints."""
+    rng = np.random.default_rng(5)
+    full = at.scaled(q)[1].toarray()
+    _, values, right = np.linalg.svd(full)
+    free = right[int((values > ZERO).sum()) :]
+    best = 0
+    for _ in range(2):
+        step = free.T @ rng.normal(size=len(free))
+        near, left = at.solve(q + AWAY * step / max(float(np.linalg.norm(step)), 1e-300) / np.sqrt(at.weights))
+        if left < 1e-12:
+            best = max(best, int((_singular(_dense(at, near, rows))[0] > ZERO).sum()))
+    return best or np.linalg.matrix_rank(G, tol=ZERO)
+
+
+def _chosen(system: Assembled, rows: list[int], G: Array, rank: int) -> set[int]:
+    """Independent rows: those of bodies first, then the ones of joints that are furthest from depending on others."""
+    inner = [k for k, i in enumerate(rows) if system.rows[i].inner]
+    outer = [k for k, i in enumerate(rows) if not system.rows[i].inner]
+    basis = np.linalg.qr(G[inner].T)[0] if inner else np.zeros((G.shape[1], 0))
+    rest = G[outer] - (G[outer] @ basis) @ basis.T
+    order = qr(rest.T, mode="r", pivoting=True)[1]
+    return {rows[k] for k in inner} | {rows[outer[k]] for k in order[: rank - len(inner)]}

@@ -1,0 +1,296 @@
+"""What a mechanism consists of, as functions of the frames of its bodies.
+
+A term is a constraint, an energy, a damping or an input of a few bodies. Terms with the same law are one function with different
+data, so that they can be repeated parts of a system. Coordinates of any kind give the frames.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from fractions import Fraction
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+
+from dalembert.errors import ModelError
+from dalembert.mechanisms import forces, joints
+from dalembert.mechanisms.description import Description
+from dalembert.mechanisms.frames import Frame
+from dalembert.mechanisms.laws import Data, Frames, Law, Parameters, Term, marked, places
+from dalembert.mechanisms.rotations import Array
+from dalembert.systems.tracing import symbols, to_sx
+
+TEETH = 24  # of a gear ratio p / q: up to these, angles are coupled by a constraint on positions
+
+
+class Terms:
+    """All terms of a mechanism, with the parameters that they use."""
+
+    def __init__(self, mechanism: Description, vary: Sequence[str] = ()) -> None:
+        self.of, self.vary = mechanism, [mechanism.get_joint(name).name for name in vary]
+        self.parameters = Parameters(mechanism.parameters)
+        self.all: list[Term] = []
+        for joint in mechanism.joints.values():
+            self._joint(joint)
+        for coupling in mechanism.couplings.values():
+            self._coupling(coupling.name, coupling.first, coupling.second, coupling.ratio)
+        for part in mechanism.forces.values():
+            ADDING[type(part)](self, part)
+
+    def add(self, name: str, role: str, bodies: tuple[str, ...], law: Law, data: Mapping[str, Array | str]) -> None:
+        self.all.append(Term(name, role, bodies, law, data))
+
+    def role(self, *roles: str) -> list[Term]:
+        """The terms of a role."""
+        return [term for term in self.all if term.role in roles]
+
+    # ---- joints ------------------------------------------------------------------------------------------
+
+    def _joint(self, joint: joints.Joint) -> None:
+        data, ends, kind = places(joint), (joint.a, joint.b), type(joint)
+        if joint.name in self.vary:
+            for which in "ab":
+                data[f"point_{which}"] = self.parameters.add(f"point_{which}", joint.name, data[f"point_{which}"])  # type: ignore[arg-type]
+        if isinstance(joint, joints.Distance):
+            self._distance(joint, data)
+            return
+        if isinstance(joint, joints.Fixed) and not all(self.of.get_body(end).rotates for end in ends):
+            kind = joints.Spherical  # a point mass has no axes that could be held
+        if kind is joints.Free:
+            return
+        rows = kind.rows
+
+        def function(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            return ca.vertcat(*rows(joint, marked(F[0], d, "a"), marked(F[1], d, "b"), t))
+
+        self.add(joint.name, "holonomic", ends, Law(kind, function), data)
+        if isinstance(joint, joints.Screw):
+            self._coupling(f"{joint.name} thread", (joint.name, "displacement"), (joint.name, "angle"), joint.lead / (2 * np.pi))
+
+    def _distance(self, joint: joints.Distance, data: dict[str, Array | str]) -> None:
+        length = joint.length
+        if callable(length):
+            driven, used = self.timed(joint.name, length)
+            data |= used
+            key: Hashable = id(joint)
+        else:
+            data["length"], key = self.parameters.add("length", joint.name, length), joints.Distance
+
+            def driven(d: Data, t: SX) -> SX:
+                return d["length"]
+
+        def function(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            apart = marked(F[1], d, "b").origin - marked(F[0], d, "a").origin
+            return ca.dot(apart, apart) - driven(d, t) ** 2
+
+        self.add(joint.name, "holonomic", (joint.a, joint.b), Law(key, function), data)
+
+    def timed(self, name: str, function: Callable[..., object]) -> tuple[Callable[[Data, SX], SX], dict[str, Array | str]]:
+        """A function of `t` and of parameters of the mechanism, and these."""
+        wanted = list(inspect.signature(function).parameters)
+        for one in wanted:
+            if one != "t" and one not in self.of.parameters:
+                raise ModelError(f"{name!r}: its function uses {one!r}; it may use t and the mechanism's parameters")
+
+        def value(d: Data, t: SX) -> SX:
+            out = to_sx(function(*(symbols(t, ()) if one == "t" else symbols(d[one], ()) for one in wanted)))
+            if not out.is_scalar():
+                raise ModelError(f"{name!r}: its function must return one number, got the shape {out.shape}")
+            return out
+
+        return value, {one: one for one in wanted if one != "t"}
+
+    # ---- freedoms ----------------------------------------------------------------------------------------
+
+    def measure(
+        self, name: str, freedom: str, end: str = ""
+    ) -> tuple[tuple[str, str], Hashable, Callable[[Frame, Frame, Data], SX], dict[str, Array | str]]:
+        """The value of a freedom of a joint: its bodies, a key, the function of their frames, and its data.
+
+        In the plane, angles come from the bodies' own, over all turns; in space they are in `(-pi, pi]`.
+        """
+        joint = self.of.joints[name]
+        which = [f.name for f in joint.freedoms].index(freedom)
+        one, ends = joint.freedoms[which], (self.of.get_body(joint.a), self.of.get_body(joint.b))
+        data = places(joint, end)
+        A, B = (Frame.fixed(body.position, body.rotation).at(mark) for body, mark in zip(ends, (joint.on_a, joint.on_b)))  # noqa: B905
+        drawn = [np.arctan2(body.rotation[1, 0], body.rotation[0, 0]) for body in ends]
+        sense = float(np.sign(joint.on_a.axes[2, 2]))
+        here = float(ca.evalf(joint.measures(A, B)[which])) if one.turns else 0.0
+        data |= {f"sense{end}": np.array(sense), f"zero{end}": np.array(here - sense * (drawn[1] - drawn[0]))}
+        freedoms = joint.freedoms
+
+        def value(A: Frame, B: Frame, d: Data) -> SX:
+            if one.turns and A.angle is not None and B.angle is not None:
+                return d[f"zero{end}"] + d[f"sense{end}"] * (B.angle - A.angle)
+            A = A.placed(d[f"point_a{end}"], d[f"axes_a{end}"])
+            B = B.placed(d[f"point_b{end}"], d[f"axes_b{end}"])
+            return joints.measured(freedoms, which, A, B)
+
+        return (joint.a, joint.b), (type(joint), which), value, data
+
+    def is_angle(self, name: str, freedom: str) -> bool:
+        """Whether a freedom is an angle."""
+        joint = self.of.joints[name]
+        return next(f.turns for f in joint.freedoms if f.name == freedom)
+
+    def _coupling(self, name: str, first: tuple[str, str], second: tuple[str, str], ratio: float) -> None:
+        """`x1 - x1(0) = ratio (x2 - x2(0))`, by a constraint that does not change where an angle is counted from 0 again."""
+        ends1, key1, x1, data1 = self.measure(*first, end="1")
+        ends2, key2, x2, data2 = self.measure(*second, end="2")
+        bodies = tuple(dict.fromkeys((*ends1, *ends2)))
+        at = tuple(bodies.index(end) for end in (*ends1, *ends2))
+        turns1, turns2 = self.is_angle(*first), self.is_angle(*second)
+        if not ratio:
+            raise ModelError(f"{name!r}: its ratio must not be zero")
+        whole = Fraction(ratio).limit_denominator(TEETH)
+        p, q = abs(whole.numerator), whole.denominator
+        rational = abs(float(whole) - ratio) <= 1e-12 * abs(ratio) and p <= TEETH
+        if not turns1 and turns2:  # scaled so that the angle enters with the factor 1
+            one, other = 1 / ratio, 1.0
+        elif turns1 and turns2 and rational:
+            one, other = float(q), float(whole.numerator)
+        else:
+            one, other = 1.0, ratio
+        drawn = {body: Frame.fixed(self.of.get_body(body).position, self.of.get_body(body).rotation) for body in bodies}
+        start = [
+            float(ca.evalf(x(drawn[a], drawn[b], {k: SX(ca.DM(v)) for k, v in data.items()})))  # type: ignore[arg-type]
+            for (a, b), x, data in ((ends1, x1, data1), (ends2, x2, data2))
+        ]
+        data: dict[str, Array | str] = {
+            **data1, **data2, "one": np.array(one), "other": np.array(other),
+            "offset": np.array(one * start[0] - other * start[1]),
+        }  # fmt: skip
+
+        def function(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            A1, B1, A2, B2 = (F[i] for i in at)
+            gap = d["one"] * x1(A1, B1, d) - d["other"] * x2(A2, B2, d) - d["offset"]
+            linear = all(f.angle is not None for f in (A1, B1, A2, B2)) or not (turns1 or turns2)
+            return gap if linear else ca.sin(gap)
+
+        wraps = not self.of.flat and (turns1 or turns2)
+        periodic = (rational or not turns1) and turns2
+        role = "holonomic" if not wraps or periodic else "nonholonomic"
+        self.add(name, role, bodies, Law(("coupling", key1, key2, at, role), function), data)
+
+    # ---- what acts ---------------------------------------------------------------------------------------
+
+    def _spring(self, part: forces.Spring) -> None:
+        data, ends = places(part), (part.a, part.b)
+        relaxed = part.length == 0
+
+        def apart(F: Frames, d: Data) -> SX:
+            return marked(F[1], d, "b").origin - marked(F[0], d, "a").origin
+
+        def energy(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            x = apart(F, d)
+            return d["stiffness"] * (ca.dot(x, x) if relaxed else (ca.sqrt(ca.dot(x, x)) - d["length"]) ** 2) / 2
+
+        def damping(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            x = apart(F, d)
+            return ca.horzcat(ca.sqrt(ca.dot(x, x)), d["damping"])
+
+        if part.stiffness:
+            more: dict[str, Array | str] = {"stiffness": self.parameters.add("stiffness", part.name, part.stiffness)}
+            if not relaxed:
+                more["length"] = self.parameters.add("length", part.name, part.length)
+            self.add(part.name, "potential", ends, Law(("spring", relaxed), energy), data | more)
+        if part.damping:
+            more = {"damping": self.parameters.add("damping", part.name, part.damping)}
+            self.add(part.name, "dissipation", ends, Law("damper", damping), data | more)
+
+    def _torsion(self, part: forces.TorsionSpring) -> None:
+        ends, key, x, data = self.measure(part.joint, part.freedom)
+
+        def energy(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            return d["stiffness"] * (x(F[0], F[1], d) - d["rest"]) ** 2 / 2
+
+        if part.stiffness:
+            more: dict[str, Array | str] = {
+                "stiffness": self.parameters.add("stiffness", part.name, part.stiffness),
+                "rest": self.parameters.add("rest", part.name, part.rest),
+            }
+            self.add(part.name, "potential", ends, Law(("torsion", key), energy), data | more)
+        self._viscous(part.name, "damping", part.damping, part.joint, part.freedom)
+
+    def _viscous(self, name: str, quantity: str, value: float, joint: str, freedom: str) -> None:
+        if not value:
+            return
+        ends, key, x, data = self.measure(joint, freedom)
+
+        def damping(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            return ca.horzcat(x(F[0], F[1], d), d["damping"])
+
+        named = {"damping": self.parameters.add(quantity, name, value)}
+        self.add(name, "dissipation", ends, Law(("viscous", key), damping), data | named)
+
+    def _bushing(self, part: forces.Bushing) -> None:
+        data, ends = places(part), (part.a, part.b)
+
+        def shifts(F: Frames, d: Data) -> tuple[SX, SX]:
+            A, B = marked(F[0], d, "a"), marked(F[1], d, "b")
+            R = A.axes.T @ B.axes
+            turned = ca.vertcat(R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]) / 2
+            return A.axes.T @ (B.origin - A.origin), turned
+
+        def energy(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            x, turned = shifts(F, d)
+            return (ca.dot(d["stiffness"], x**2) + ca.dot(d["torsion"], turned**2)) / 2
+
+        def damping(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            return ca.horzcat(ca.vertcat(*shifts(F, d)), ca.vertcat(d["damping"], d["torsion_damping"]))
+
+        if part.stiffness.any() or part.torsion.any():
+            more = {key: self.parameters.add(key, part.name, getattr(part, key)) for key in ("stiffness", "torsion")}
+            self.add(part.name, "potential", ends, Law("bushing", energy), data | more)
+        if part.damping.any() or part.torsion_damping.any():
+            more = {key: self.parameters.add(key, part.name, getattr(part, key)) for key in ("damping", "torsion_damping")}
+            self.add(part.name, "dissipation", ends, Law("bushing", damping), data | more)
+
+    def _friction(self, part: forces.Friction) -> None:
+        if part.coulomb or part.dry:
+            raise ModelError(f"friction {part.name!r}: dry and Coulomb friction are not supported in these coordinates")
+        self._viscous(part.name, "viscous", part.viscous, part.joint, part.freedom)
+
+    def _motor(self, part: forces.Motor) -> None:
+        ends, key, x, data = self.measure(part.joint, part.freedom)
+
+        def work(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            return x(F[0], F[1], d)
+
+        self.add(part.name, "input", ends, Law(("motor", key), work), data)
+
+    def _force(self, part: forces.Force) -> None:
+        def work(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            along = held[0].axes @ d["direction"] if part.follows else d["direction"]
+            if not part.torque:
+                return ca.dot(along, F[0].origin + F[0].axes @ d["point"])
+            # the angular velocity is sum_i d_i x d_i' / 2
+            return sum((ca.dot(ca.cross(along, held[0].axes[:, i]), F[0].axes[:, i]) for i in range(3)), SX(0)) / 2
+
+        data: dict[str, Array | str] = {"point": part.point, "direction": part.direction}
+        self.add(part.name, "input", (part.body,), Law(("force", part.follows, part.torque), work), data)
+
+    def _motion(self, part: forces.Motion) -> None:
+        ends, _, x, data = self.measure(part.joint, part.freedom)
+        value, used = self.timed(part.name, part.function)
+        turns = self.is_angle(part.joint, part.freedom)
+
+        def function(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            gap = x(F[0], F[1], d) - value(d, t)
+            return ca.sin(gap) if turns and (F[0].angle is None or F[1].angle is None) else gap
+
+        self.add(part.name, "holonomic", ends, Law(("motion", id(part)), function), data | used)
+
+
+ADDING: dict[type, Callable[[Terms, object], None]] = {
+    forces.Spring: Terms._spring,  # type: ignore[dict-item]
+    forces.TorsionSpring: Terms._torsion,  # type: ignore[dict-item]
+    forces.Bushing: Terms._bushing,  # type: ignore[dict-item]
+    forces.Friction: Terms._friction,  # type: ignore[dict-item]
+    forces.Motor: Terms._motor,  # type: ignore[dict-item]
+    forces.Force: Terms._force,  # type: ignore[dict-item]
+    forces.Motion: Terms._motion,  # type: ignore[dict-item]
+}

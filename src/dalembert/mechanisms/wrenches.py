@@ -1,0 +1,84 @@
+"""What results ask of a mechanism, as functions of its coordinates: frames, measures of joints, forces of constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+
+from dalembert.mechanisms.coordinates import Coordinates, Row
+from dalembert.mechanisms.frames import Frame
+from dalembert.mechanisms.laws import Term
+
+
+def frames(coordinates: Coordinates, q: SX) -> SX:
+    """Centre of mass and axes of each body, one after another: 12 entries each."""
+    found = coordinates.frames(q)
+    return ca.densify(ca.vertcat(SX(0, 1), *(ca.vertcat(found[b].origin, ca.vec(found[b].axes)) for b in coordinates.of.bodies)))
+
+
+def measures(coordinates: Coordinates, q: SX, given: Mapping[str, SX]) -> SX:
+    """The values of the freedoms of all joints, one after another."""
+    found, out = coordinates.frames(q), []
+    for joint in coordinates.of.joints.values():
+        for freedom in joint.freedoms:
+            (a, b), _, value, data = coordinates.terms.measure(joint.name, freedom.name)
+            numbers = {k: given[x] if isinstance(x, str) else SX(ca.DM(x)) for k, x in data.items()}
+            out.append(value(found[a], found[b], numbers))
+    return ca.densify(ca.vertcat(SX(0, 1), *out))
+
+
+def sensed(coordinates: Coordinates, q: SX) -> SX:
+    """The points of all sensors, or the distances."""
+    found, out = coordinates.frames(q), []
+    for sensor in coordinates.of.sensors.values():
+        point = found[sensor.body].point(sensor.point)
+        if sensor.other is not None and sensor.other_point is not None:
+            apart = point - found[sensor.other].point(sensor.other_point)
+            out.append(ca.sqrt(ca.dot(apart, apart)))
+        else:
+            out.append(point[: coordinates.of.dimension])
+    return ca.densify(ca.vertcat(SX(0, 1), *out))
+
+
+def wrench(coordinates: Coordinates, rows: Sequence[Row], q: SX, t: SX, given: Mapping[str, SX]) -> SX:
+    """`W` with `-W lam` the forces and torques of all joints on their bodies `b`, at the joint, six entries each.
+
+    With the rows `g(r, d_1, d_2, d_3)` in the frame of `b`: the force is `-g_r^T lam`, the torque about the centre of mass
+    `-sum_i d_i x g_{d_i}^T lam`.
+    """
+    found = coordinates.frames(q)
+    holonomic = {t.name: t for t in reversed(coordinates.terms.all) if t.role == "holonomic"}  # the first of a name
+    places: dict[tuple[str, int], int] = {(r.owner, r.number): i for i, r in enumerate(rows) if not r.inner}
+    out = SX(6 * len(coordinates.of.joints), len(rows))
+    for k, joint in enumerate(coordinates.of.joints.values()):
+        term = holonomic.get(joint.name)
+        if term is None:
+            continue
+        local = _local(coordinates, term, joint.on_b.point, found, given, t)
+        for i in range(local.size2()):
+            if (joint.name, i) in places:
+                out[6 * k : 6 * k + 6, places[joint.name, i]] = local[:, i]
+    return out
+
+
+def _local(
+    coordinates: Coordinates, term: Term, point: np.ndarray, found: Mapping[str, Frame], given: Mapping[str, SX], t: SX
+) -> SX:
+    """Force and torque, at a point of the second body, for a unit of each multiplier."""
+    name = term.bodies[1]
+    B, flat = found[name], found[name].angle is not None
+    x = SX.sym("x", 13)
+    moving = Frame(x[:3], ca.reshape(x[3:12], 3, 3), x[12] if flat else None)
+    rows = ca.densify(coordinates.evaluated(term, {**found, name: moving}, {**found, name: moving}, given, t))
+    here = ca.densify(ca.vertcat(B.origin, ca.vec(B.axes), B.angle if B.angle is not None else SX(0.0)))
+    slopes = ca.substitute(ca.jacobian(rows, x), x, here)
+    force = slopes[:, :3].T
+    torque = SX(3, rows.numel())
+    for i in range(3):
+        torque += ca.skew(B.axes[:, i]) @ slopes[:, 3 + 3 * i : 6 + 3 * i].T
+    torque[2, :] += slopes[:, 12].T
+    arm = B.axes @ SX(ca.DM(point))
+    return ca.vertcat(force, torque - ca.skew(arm) @ force)

@@ -1,0 +1,174 @@
+"""From a drawing to a system: coordinates, constraints, the start, degrees of freedom, parameters, files."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import dalembert as da
+
+
+def four_bar(**more):
+    m = da.Mechanism(gravity=(0, -9.81), name="four-bar", **more)
+    m.rod("crank", (0, 0), (0, 1), mass=1.0)
+    m.rod("coupler", (0, 1), (3, 2), mass=2.0)
+    m.rod("rocker", (3, 2), (2.5, 0), mass=1.5)
+    m.revolute("A", "ground", "crank", at=(0, 0))
+    m.revolute("B", "crank", "coupler", at=(0, 1))
+    m.revolute("C", "coupler", "rocker", at=(3, 2))
+    m.revolute("D", "rocker", "ground", at=(2.5, 0))
+    return m
+
+
+def pendulum(n=1, axis="y"):
+    m = da.Mechanism(name="pendulum")
+    for i in range(n):
+        m.rod(f"rod{i}", (i, 0, 0), (i + 1, 0, 0), mass=1.0)
+        m.revolute(f"hinge{i}", f"rod{i - 1}" if i else "ground", f"rod{i}", at=(i, 0, 0), axis=axis)
+    return m
+
+
+def test_coordinates_and_counts_in_the_plane():
+    s = four_bar().assemble()
+    assert (s.n, s.m, s.freedoms) == (9, 8, 1)
+    assert s.coordinates[:3] == ("crank.x", "crank.y", "crank.theta")
+    assert [row.owner for row in s.rows] == ["A", "A", "B", "B", "C", "C", "D", "D"]
+    assert s.parameters["mass_crank"] == 1.0
+    np.testing.assert_array_equal(s.parameters["gravity"], [0, -9.81])
+
+
+def test_coordinates_and_counts_in_space():
+    s = pendulum(3).assemble()
+    assert (s.n, s.m, s.freedoms) == (36, 33, 3)
+    assert sum(row.inner for row in s.rows) == 18
+
+
+@pytest.mark.parametrize("rotation", ["angles", "directors"])
+def test_a_pendulum_in_the_plane_is_the_physical_pendulum(rotation):
+    m = da.Mechanism(gravity=(0, -9.81))
+    m.body("bar", mass=2.0, inertia=0.3, position=(0.8, 0))
+    m.revolute("pin", "ground", "bar", at=(0, 0))
+    s = m.assemble(rotation=rotation)
+    sol = da.simulate(s, "gauss-3", t_end=1.0, step=0.01)
+    theta = da.Mechanical(("a",), mass=0.3 + 2.0 * 0.64, potential=lambda q: 2.0 * 9.81 * 0.8 * np.sin(q[0]))
+    ref = da.simulate(theta, "gauss-3", q=[0.0], v=[0.0], t_end=1.0, step=0.01)
+    np.testing.assert_allclose(sol.q[-1, :2], 0.8 * np.array([np.cos(ref.q[-1, 0]), np.sin(ref.q[-1, 0])]), atol=1e-8)
+
+
+def test_energy_and_constraints_in_space_are_kept_to_round_off():
+    sol = da.simulate(pendulum(2).assemble(), "energy-momentum", t_end=1.0, step=0.01)
+    assert np.abs(sol.energy - sol.energy[0]).max() < 1e-13
+    assert np.abs(sol.residual("position")).max() < 1e-14
+
+
+def test_rates_of_joints_are_those_of_the_start():
+    s = four_bar().assemble(rates={"A": 2.0})
+    v = s.initial["v"]
+    assert v[2] == pytest.approx(2.0, abs=1e-14)
+    assert np.abs(s.numeric("drift", s.pack(), q=s.initial["q"], v=v)).max() < 1e-14
+
+
+def test_velocities_of_bodies_are_kept_where_the_joints_allow():
+    m = da.Mechanism(gravity=(0, 0))
+    m.body("bar", mass=2.0, inertia=0.3, position=(0.8, 0), velocity=(0, 1.6), angular_velocity=2.0)
+    m.revolute("pin", "ground", "bar", at=(0, 0))
+    np.testing.assert_allclose(m.assemble().initial["v"], [0, 1.6, 2.0], atol=1e-14)
+
+
+def test_an_open_drawing_is_closed_and_pins_hold():
+    m = da.Mechanism(gravity=(0, -9.81))
+    m.rod("crank", (0, 0), (0, 1), mass=1.0)
+    m.rod("coupler", (0.3, 1.2), (3.3, 2.2), mass=2.0)
+    m.revolute("A", "ground", "crank", at=(0, 0))
+    m.revolute("B", "crank", "coupler", on_a=(0.5, 0), on_b=(-np.sqrt(10) / 2, 0))
+    s = m.assemble(pinned=["crank"])
+    q = s.initial["q"]
+    assert np.abs(s.numeric("holonomic", s.pack(), q=q)).max() < 1e-14
+    np.testing.assert_allclose(q[:3], [0, 0.5, np.pi / 2], atol=1e-14)
+    s = m.assemble(pinned={"A": 0.3})
+    assert s.numeric("measures", s.pack(), q=s.initial["q"])[0, 0] == pytest.approx(0.3, abs=1e-14)
+
+
+def test_parameters_by_name_change_a_run():
+    m = da.Mechanism(gravity=(0, -9.81))
+    m.particle("ball", mass=2.0, position=(0, -1))
+    m.spring("leaf", "ground", "ball", stiffness=50.0, length=1.0)
+    s = m.assemble()
+    sol = da.simulate(s, "gauss-2", t_end=0.5, step=0.01, parameters={"stiffness_leaf": 80.0, "mass_ball": 1.0})
+    ref = da.Mechanical(("y",), mass=1.0, potential=lambda q: 40 * (-q[0] - 1) ** 2 + 9.81 * q[0])
+    exact = da.simulate(ref, "gauss-2", q=[-1.0], v=[0.0], t_end=0.5, step=0.01)
+    np.testing.assert_allclose(sol.q[:, 1], exact.q[:, 0], atol=1e-12)
+
+
+def test_a_system_goes_through_a_file(tmp_path):
+    s = four_bar().assemble(rates={"A": 1.0})
+    again = pickle.loads(pickle.dumps(s))
+    assert (again.rows, again.joints, again.freedoms) == (s.rows, s.joints, s.freedoms)
+    sol = da.simulate(again, "rattle", t_end=0.1, step=0.01)
+    sol.save(tmp_path / "run.nc")
+    read = da.load(tmp_path / "run.nc")
+    np.testing.assert_array_equal(read.q, sol.q)
+    assert read.system.joints == s.joints
+    code = f"import dalembert as da; print(da.load({str(tmp_path / 'run.nc')!r}).system.freedoms)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "1\n"
+
+
+def test_equal_parts_are_elements():
+    s = pendulum(30).assemble()
+    assert len(s.repeated) == 4  # gravity, axes, the first hinge, the others
+    assert s.freedoms == 30
+
+
+def open_joint():
+    m = da.Mechanism(gravity=(0, 0), dimension=2)
+    m.rod("one", (0, 0), (1, 0), mass=1.0)
+    m.revolute("A", "ground", "one", at=(0, 0))
+    m.revolute("B", "ground", "one", on_a=(3, 0), on_b=(0.5, 0))
+    return m
+
+
+def alone():
+    m = pendulum()
+    m.body("lost", mass=1.0, inertia=[1, 1, 1])
+    return m
+
+
+def dead_point():
+    m = da.Mechanism(gravity=(0, 0), dimension=2)
+    m.rod("crank", (0, 0), (1, 0), mass=1.0)
+    m.rod("coupler", (1, 0), (3, 0), mass=1.0)
+    m.rod("rocker", (3, 0), (2, 0), mass=1.0)
+    m.revolute("A", "ground", "crank", at=(0, 0))
+    m.revolute("B", "crank", "coupler", at=(1, 0))
+    m.revolute("C", "coupler", "rocker", at=(3, 0))
+    m.revolute("D", "rocker", "ground", at=(2, 0))
+    return m
+
+
+WRONG = [
+    (lambda: open_joint().assemble(), "'[AB]'.*cannot be closed.* apart"),
+    (lambda: alone().assemble(), "nothing is joined to 'lost'"),
+    (lambda: dead_point().assemble(), "singular pose.*rank .* is 7 of 8 here, and 8 nearby"),
+    (lambda: da.Mechanism().assemble(), "no bodies"),
+    (lambda: pendulum().assemble(rotation="angels"), "rotation"),
+    (lambda: pendulum().assemble(coordinates="polar"), "coordinates"),
+    (lambda: pendulum().assemble(redundant="maybe"), "redundant"),
+    (lambda: pendulum().assemble(pinned=["elbow"]), "no body or joint 'elbow'"),
+    (lambda: pendulum().assemble(rates={"elbow": 1.0}), "no joint 'elbow'"),
+    (lambda: four_bar().assemble(rates={"A": 1.0, "D": 7.0}), "contradict"),
+    (lambda: four_bar(parameters={"mass_crank": 1.0}).assemble(), "would be called 'mass_crank'"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "said"), WRONG)
+def test_what_is_wrong_is_said(wrong, said):
+    with pytest.raises(da.DalembertError, match=said):
+        wrong()
+
+
+def test_a_free_body_may_be_said_to_be_free():
+    m = alone()
+    m.free("loose", "ground", "lost")
+    assert m.assemble().freedoms == 7
