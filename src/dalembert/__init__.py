@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from dalembert.engine import control
     from dalembert.engine.consistency import consistent
     from dalembert.engine.consistent import Consistent
+    from dalembert.engine.controllers import Sampled, Samples
     from dalembert.engine.events import Event, Hits
     from dalembert.engine.literal import Newton
     from dalembert.ensembles import ensemble, sweep
@@ -65,6 +66,7 @@ _WHERE = {
     "dalembert.catalog": "list_systems",
     "dalembert.engine.consistency": "consistent",
     "dalembert.engine.consistent": "Consistent",
+    "dalembert.engine.controllers": "Sampled Samples",
     "dalembert.engine.events": "Event Hits",
     "dalembert.engine.literal": "Newton",
     "dalembert.ensembles": "ensemble sweep",
@@ -132,6 +134,8 @@ __all__ = [
     "PortHamiltonian",
     "Relation",
     "Sample",
+    "Sampled",
+    "Samples",
     "Scheme",
     "Sensitivity",
     "SingularConstraints",

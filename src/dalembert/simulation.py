@@ -5,13 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.checkpoint import Checkpoint
-from dalembert.engine import control, driver, verdict
+from dalembert.engine import control, driver, sampled, verdict
 from dalembert.engine import events as watching
 from dalembert.engine.case import Case, check_call, make_grid, make_rule
 from dalembert.engine.interrupts import recognised, undisturbed
@@ -20,6 +21,7 @@ from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
 from dalembert.engine.reduced import Integrators
 from dalembert.engine.runners import Engine
+from dalembert.engine.sampling import SampledWays
 from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError, suggesting
 from dalembert.keeper import Keeping
 from dalembert.methods.base import Method
@@ -56,7 +58,8 @@ def simulate(
     u
         Inputs: a constant vector, a function `u(t)`, or `(times, values)`, each value held from its time up to the next. Or a
         dictionary of these by the names of the inputs (`system.ports`), `{"motor": 12.0, "wind": lambda t: ...}`; what is not
-        named is zero. Adaptive steps end at the jumps; equal ones should, and a warning says where they do not.
+        named is zero. `da.Sampled(controller, every=...)`, for all inputs or for some, is a controller of what it measures.
+        Adaptive steps end at the jumps; equal ones should, and a warning says where they do not.
     parameters
         Values that replace the system's; nothing is rebuilt.
     tolerance, max_iterations
@@ -95,8 +98,10 @@ def simulate(
     controller, wanted = control.find(adaptive), watching.make(events)
     given = {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z}
     with recognised():
-        case = Case.of(system, method, given, t0=t0, u=u, parameters=parameters, lam=lam)
-        return _Call(case, grid, rule, controller, wanted, u, checkpoint, store).solution(compile, progress, begun)
+        rest, controllers = sampled.split(system, u)
+        sampled.check(controllers, grid, controller is not None)
+        case = Case.of(system, method, given, t0=t0, u=rest, parameters=parameters, lam=lam)
+        return _Call(case, grid, rule, controller, wanted, u, checkpoint, store, controllers).solution(compile, progress, begun)
 
 
 class _Call:
@@ -104,7 +109,7 @@ class _Call:
 
     def __init__(
         self, case: Case, grid: driver.Grid, rule: Rule, controller: control.Control | None, events: list[watching.Event],
-        u: object, checkpoint: str | Path | None, store: str | Path | None,
+        u: object, checkpoint: str | Path | None, store: str | Path | None, controllers: sampled.Controllers,
     ) -> None:  # fmt: skip
         kept = "a checkpoint" if checkpoint is not None else "a store" if store is not None else ""
         self.case, self.grid, self.rule = case, grid, rule
@@ -113,11 +118,25 @@ class _Call:
         if isinstance(rule, Newton):
             self.ways = _literal(self.ways, case, rule, kept)
         self.layout, self.start = self.ways.program, case.state(self.ways.program)
+        self.sampling: sampled.Sampling | None = None
+        if controllers:
+            self._sample(controllers, kept)
         self.watch = watching.Watch(case.system, self.layout.fields, events, case.par) if events else None
         self.keeper: Keeping | None = None
         kind, path = (Checkpoint, checkpoint) if checkpoint is not None else (Store, store)
         if path is not None:
             self.keeper = kind(path, case, grid, self.start, self.layout, rule, u, controller, self.watch)
+
+    def _sample(self, controllers: sampled.Controllers, kept: str) -> None:
+        """Take controllers into the loop."""
+        case, span = self.case, (self.grid.t0, self.grid.t_end)
+        if not isinstance(self.ways, Engine) or kept:
+            raise MethodError(
+                f"da.Sampled goes with methods that have steps of their own, without {kept or 'newton=da.Newton(...)'}"
+            )
+        samplers = [sampled.Sampler(case.system, self.layout, columns, one, case.par, span) for columns, one in controllers]
+        self.sampling = sampled.Sampling(case.inputs, samplers, case.system.nu)
+        self.case, self.ways = replace(case, inputs=self.sampling), SampledWays(self.ways, self.sampling)
 
     def solution(self, compile: bool | str, progress: bool | None, begun: float) -> Solution:
         """Run to the end, or read a run that is at its end."""
@@ -166,7 +185,11 @@ class _Call:
     def _solution(self, run: driver.Run) -> Solution:
         if self.keeper is not None:
             return self.keeper.solution(run)
-        solution = Solution.of_run(self.case, run, self.start, self.layout)
+        case, sampling = self.case, self.sampling
+        if sampling is not None:
+            case = replace(case, inputs=sampling.frozen(run.now))
+        solution = Solution.of_run(case, run, self.start, self.layout)
+        solution.samples = sampling.results(run.now) if sampling is not None else {}
         solution.events = self.watch.results() if self.watch is not None else {}
         return solution
 

@@ -25,7 +25,14 @@ from dalembert.catalog.nonholonomic import (
     snakeboard,
 )
 from dalembert.catalog.particles import four_particles, four_particles_damped
-from dalembert.catalog.pendulums import chain, double_pendulum, harmonic_oscillator, simple_pendulum, spherical_pendulum
+from dalembert.catalog.pendulums import (
+    cart_pendulum,
+    chain,
+    double_pendulum,
+    harmonic_oscillator,
+    simple_pendulum,
+    spherical_pendulum,
+)
 from dalembert.catalog.ports import (
     linear_port_example,
     mass_spring_damper,
@@ -43,6 +50,7 @@ _MAKERS: tuple[Callable[..., System], ...] = (
     simple_pendulum,
     double_pendulum,
     chain,
+    cart_pendulum,
     net,
     spring_net,
     spherical_pendulum,
@@ -71,6 +79,7 @@ _MAKERS: tuple[Callable[..., System], ...] = (
 __all__ = [
     "ball_on_turntable",
     "ball_on_turntable_solution",
+    "cart_pendulum",
     "cart_with_pendulum",
     "chain",
     "chaplygin_sleigh",

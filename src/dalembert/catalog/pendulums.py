@@ -119,3 +119,24 @@ def spherical_pendulum(m: float = 1.0, l: float = 1.0, g: float = 9.81) -> Mecha
         initial={"q": [l, 0.0, 0.0], "v": [0.0, 1.5, 0.0]},
         picture=Picture(units=SI),
     )
+
+
+@declared(ModelError)
+def cart_pendulum(M: float = 1.0, m: float = 0.2, l: float = 0.5, g: float = 9.81) -> Mechanical:
+    """A pendulum on a cart that a `force` pushes; the angle is measured from the upright, where it starts leaning a little."""
+    return Mechanical(
+        ("x", "angle"),
+        mass=lambda q, M, m, l: [[M + m, m * l * np.cos(q[1])], [m * l * np.cos(q[1]), m * l**2]],
+        potential=lambda q, m, l, g: m * g * l * np.cos(q[1]),
+        inputs={"force": [1.0, 0.0]},
+        parameters={"M": M, "m": m, "l": l, "g": g},
+        name="cart pendulum",
+        initial={"q": [0.0, 0.1], "v": [0.0, 0.0]},
+        picture=Picture(
+            lambda q, l: [[q[0], 0.0], [q[0] + l * np.sin(q[1]), l * np.cos(q[1])]],
+            links=[(0, 1)],
+            masses=[0, 1],
+            trails=[1],
+            units=SI,
+        ),
+    )

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.checking import shown
+from dalembert.engine.controllers import Sampled
 from dalembert.errors import InconsistentState, MethodError, suggest
 from dalembert.systems.base import System
 
@@ -191,6 +192,8 @@ def _by_name(system: System, u: Mapping[object, object]) -> Iterator[tuple[objec
 
 def _of(nu: int, whose: str, u: object, t0: float) -> Inputs:
     """A constant, a function of time, or samples, for so many inputs."""
+    if isinstance(u, Sampled):
+        raise MethodError("da.Sampled, a controller that looks at a run, goes with da.simulate only")
     if isinstance(u, tuple) and len(u) == 2 and np.ndim(u[0]) == 1:
         return _held(nu, *u)
 

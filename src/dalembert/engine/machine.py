@@ -21,6 +21,7 @@ from dalembert.errors import MethodError
 from dalembert.locks import Lock
 
 Call = Callable[[], object]  # does its work on arrays that are bound to it
+Feed = Callable[[int, Array, Array], bool]
 NONE = np.zeros((1, 0))  # the inputs of all steps, where there are none
 
 
@@ -62,6 +63,8 @@ class Task:
     `inputs` has one row for each step (or one for all). A row of the records is complete after each step whose number from the
     beginning of the run is a multiple of `save_every`. The row that is not complete holds the last step that was made; work is
     added up in it. Where the first step does not `look` at the model, it goes by what the memory has `kept` of the last look.
+    The virtual machine calls `feed` before each step, with its number, the state and the inputs, which it may change; where it
+    returns False, the step is not made.
     """
 
     t0: float
@@ -72,6 +75,7 @@ class Task:
     save_every: int = 1
     inputs: Array = field(default_factory=lambda: NONE)
     look: bool = True
+    feed: Feed | None = None
 
 
 @dataclass
@@ -243,11 +247,14 @@ class VirtualMachine:
             t, check, work, finish = _view(self.t), _view(self.check), _view(self.work), self.finish
             works, working = _view(out.work), self.program.working
             solves, looked = [(weigh, task.rule.bind(parts)) for weigh, parts in self.solves], self.seen
-            iterations, row, failed, done = 0, 0, -1, steps
+            iterations, row, failed, done, feed = 0, 0, -1, steps, task.feed
             for k in range(first, first + steps):
                 t[0] = t0 + k * h
                 if varying:
                     self.u[:] = inputs[k - first]
+                if feed is not None and not feed(k, self.state, self.u):
+                    failed, done = len(solves), k - first
+                    break
                 look = task.look if k == first else k % WEIGH_EVERY == 0
                 looked[0] = look
                 for number, (weigh, iterate) in enumerate(solves):

@@ -26,13 +26,13 @@ class Swept:
         """Advance a memory by the steps of a task, up to one that fails."""
         total = Outcome(0, 0)
         while total.steps < task.steps:
-            outcome = self._sweeps.run(memory, *_rest(out, task, total.steps, task.steps))
+            outcome = self._sweeps.run(memory, *rest(out, task, total.steps, task.steps))
             total.swept += outcome.steps
             _add(total, outcome)
             if outcome.failed >= 0:
                 end = (task.first + total.steps) // WEIGH_EVERY * WEIGH_EVERY + WEIGH_EVERY - task.first
                 memory.before[:] = memory.last  # sweeps keep something else there
-                outcome = self._other().run(memory, *_rest(out, task, total.steps, min(end, task.steps)))
+                outcome = self._other().run(memory, *rest(out, task, total.steps, min(end, task.steps)))
                 _add(total, outcome)
                 if outcome.failed >= 0:
                     return replace(total, failed=outcome.failed, size=outcome.size)
@@ -43,7 +43,7 @@ def _add(total: Outcome, part: Outcome) -> None:
     total.steps, total.iterations = total.steps + part.steps, total.iterations + part.iterations
 
 
-def _rest(out: Records, task: Task, begin: int, end: int) -> tuple[Records, Task]:
+def rest(out: Records, task: Task, begin: int, end: int) -> tuple[Records, Task]:
     """The steps of a task from one to another, with the rows that they write."""
     row = (task.first + begin) // task.save_every - task.first // task.save_every
     inputs = task.inputs[begin:end] if len(task.inputs) > 1 else task.inputs

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.engine.case import Case
+from dalembert.engine.controllers import Samples
 from dalembert.engine.events import Hits
 from dalembert.engine.inputs import Inputs, Linear
 from dalembert.engine.run import Layout, Run
@@ -81,6 +82,7 @@ class Solution(Shown, ABC):
         self._par, self.t, self.parts = par, t, dict(parts)
         self._lam, self.t_lam, self._work, self.u = lam, t_lam, work, u
         self.events: dict[str, Hits] = {}  # crossings by the name of their event
+        self.samples: dict[str, Samples] = {}  # those of controllers, by the names of their inputs
         self.inputs: Inputs = Linear(t, u)  # as functions of time; in a file are the rows only
 
     @staticmethod

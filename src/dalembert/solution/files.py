@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.engine.controllers import Samples
 from dalembert.engine.events import Hits
 from dalembert.engine.run import Stat
 from dalembert.errors import FileError
@@ -53,6 +54,7 @@ def write(solution: Solution, path: str | Path, extra: object = None) -> Path:
         "multipliers": data["lam"].shape[1] if "lam" in data else 0,
         "system": solution.system.dumps(),
         "events": events,
+        "samples": {name: {key: values.tolist() for key, values in vars(s).items()} for name, s in solution.samples.items()},
         "extra": extra,
     }
     # a variable, not an attribute: attributes of a NetCDF file cannot be long
@@ -178,6 +180,7 @@ def _solution(content: _Content, system: System | None) -> tuple[Solution, dict[
         step=plain.get(meta, "step", float), stats=stats(plain.get(meta, "stats", dict)),
     )  # fmt: skip
     solution.events = {str(name): _hits(found, system) for name, found in plain.get(meta, "events", dict).items()}
+    solution.samples = {str(name): _samples(found) for name, found in plain.get(meta, "samples", dict).items()}
     return solution, plain.maybe(meta, "extra", dict) or {}
 
 
@@ -207,6 +210,17 @@ def _hits(found: object, system: System) -> Hits:
             raise FileError(f"an event has {str(name)[:60]!r}, which is no part of the motion")
         values[str(name)] = plain.array(rows, str(name), (len(t), system.size_of(name)))
     return Hits(t, values)
+
+
+def _samples(found: object) -> Samples:
+    """Samples of a controller read from a file."""
+    times = plain.get(found, "t", list)
+    t, rows = plain.array(times, "t", (len(times),)), {}
+    for name in ("y", "u", "state"):
+        given = plain.get(found, name, list)
+        width = len(plain.of(given[0], name, list)) if given else 0
+        rows[name] = plain.array(given, name, (len(t), width)) if width else np.zeros((len(t), 0))
+    return Samples(t, **rows)
 
 
 WRITE.set(write)

@@ -1,0 +1,278 @@
+"""Controllers in a run: samples are taken where steps begin, and what they give is held over the steps up to the next.
+
+A sample is taken once. Steps that are tried again, shortened, or made by another way find what was held then.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import wraps
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+
+from dalembert.checking import shown
+from dalembert.engine.controllers import Array, Sampled, Samples
+from dalembert.engine.inputs import Columns, Constant, Held, Inputs
+from dalembert.engine.machine import Task, bind
+from dalembert.engine.run import Grid, Layout
+from dalembert.errors import DalembertError, MethodError, ModelError, suggest
+from dalembert.systems import tracing
+from dalembert.systems.base import System, column
+from dalembert.systems.symbolic import to_sx
+
+NEAR = 1e-6  # of the time between samples: a step that begins so close to one begins there
+AGREES = 1e-9  # of a step: by how much a multiple of it may be off the time between samples
+
+Controllers = list[tuple[list[int], Sampled]]  # columns of the inputs, and who sets them
+
+
+def split(system: System, u: object) -> tuple[object, Controllers]:
+    """Inputs as they were given, and the controllers among them."""
+    if isinstance(u, Sampled):
+        if not system.nu:
+            raise MethodError(f"{system.name!r} has no inputs, but u was given; declare them with inputs=...")
+        return None, [(list(range(system.nu)), u)]
+    if not isinstance(u, Mapping):
+        return u, []
+    rest = {key: value for key, value in u.items() if not isinstance(value, Sampled)}
+    found: Controllers = []
+    for key, value in u.items():
+        names = key if isinstance(key, tuple) else (key,)
+        for name in names if isinstance(value, Sampled) else ():
+            if name not in system.ports or any(system.ports.index(name) in columns for columns, _ in found) or name in rest:
+                why = "twice" if name in system.ports else suggest(str(name), system.ports)
+                raise MethodError(f"u names an input {shown(name)} of {system.name!r} {why}")
+        if isinstance(value, Sampled):
+            found.append(([system.ports.index(name) for name in names], value))
+    return rest or None, found
+
+
+class Sampler:
+    """One controller: what it measures, what it has held so far, and its state."""
+
+    def __init__(
+        self, system: System, layout: Layout, columns: list[int], given: Sampled, par: Array, span: tuple[float, float]
+    ) -> None:
+        self.columns, self.given, (self.t0, t_end), self.every = columns, given, span, given.every
+        self.name = ", ".join(system.ports[i] for i in columns)
+        self.wanted = given.arguments(system.parameters)
+        own = np.zeros(0) if given.state is None else np.asarray(given.state, dtype=float)
+        self.own, self._shape = own.ravel().copy(), own.shape
+        state, t = SX.sym("state", layout.n_state), SX.sym("t")
+        y = _outputs(system, layout, given, state, t)
+        self._x, self._t, self.par, self.hold = np.zeros(layout.n_state), np.zeros(1), par, np.zeros(len(columns))
+        self._measured, self._after = np.zeros(y.numel()), np.zeros(self.hold.size + self.own.size)
+        self._values: dict[str, object] = {**system.unpack(par), "u": self.hold.copy()}
+        self.law = _law(system, given, self.wanted, y, state, t, own.shape, len(columns)) if given.traced else None
+        if self.law is not None:
+            self._evaluate, self._kept = bind(
+                self.law, [self._x, self.own, self.hold, self._t, par], [self._measured, self._after]
+            )
+        else:
+            measure = ca.Function("measure", [state, t, system.par], [ca.densify(y)])
+            self._evaluate, self._kept = bind(measure, [self._x, self._t, par], [self._measured])
+        rows = int((t_end - self.t0) / self.every + NEAR) + 1
+        self.count, sizes = 0, (y.numel(), len(columns), own.size)
+        self.log = Samples(np.zeros(rows), *(np.zeros((rows, n)) for n in sizes))
+
+    def number(self, t: float) -> int:
+        """The number of the last sample up to a time."""
+        return int((t - self.t0) / self.every + NEAR)
+
+    def due(self, t: float) -> bool:
+        """Whether there is a sample at a time."""
+        return abs(t - self.t0 - self.number(t) * self.every) <= NEAR * self.every
+
+    def after(self, t: float) -> float:
+        """The time of the next sample."""
+        return self.t0 + (self.number(t) + 1) * self.every
+
+    def held(self, t: float) -> Array:
+        """What is held at a time: zero before the first sample."""
+        number = self.number(t)
+        return self.hold if number >= self.count - 1 else self.log.u[number]
+
+    def take(self, t: float, state: Array) -> None:
+        """The sample at a time, unless it was taken."""
+        number, log = self.number(t), self.log
+        if number < self.count:
+            return
+        self._x[:], self._t[0] = state, t
+        self._evaluate()
+        log.t[number], log.y[number], log.state[number] = t, self._measured, self.own
+        if self.law is None:
+            self._call(t)
+        else:
+            self.hold[:], self.own[:] = self._after[: self.hold.size], self._after[self.hold.size :]
+            if not np.isfinite(self._after).all():
+                raise ModelError(
+                    f"the controller of {self.name!r} returns {self.hold} at t = {t:g}, and {self.own} as its state: "
+                    f"both must be finite (it measured {self._measured})"
+                )
+        log.u[number] = self.hold
+        self.count = number + 1
+
+    def _call(self, t: float) -> None:
+        """Ask the user's function; arrays are handed out as copies, since it may change them."""
+        values, given, hold = self._values, self.given, self.hold
+        values["t"], values["y"] = t, self._measured.copy()
+        if given.state is None:
+            u = given.controller(*[values[name] for name in self.wanted])
+        else:
+            values["state"] = self.own.reshape(self._shape) if len(self._shape) != 1 else self.own.copy()
+            result = given.controller(*[values[name] for name in self.wanted])
+            if not isinstance(result, (tuple, list)) or len(result) != 2:
+                raise ModelError(
+                    f"the controller of {self.name!r} has a state: it must return the pair (u, state), not {shown(result)}"
+                )
+            u, own = result
+            self._put(self.own, "state", own, t)
+        if isinstance(u, float) and len(hold) == 1 and math.isfinite(u):
+            hold[0] = u
+        else:
+            self._put(hold, "u", u, t)
+        values["u"] = hold.copy()
+
+    def _put(self, place: Array, what: str, value: object, t: float) -> None:
+        """Numbers that the controller returned; refused where there are too many or too few, or some are not finite."""
+        try:
+            out = np.array(value, dtype=float).ravel()
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"the controller of {self.name!r} must return numbers as {what}, not {shown(value)}") from error
+        if out.size != place.size:
+            raise ModelError(
+                f"the controller of {self.name!r} must return {place.size} numbers as {what}, not {out.size}: {shown(value)}"
+            )
+        place[:] = out
+        if not all(map(math.isfinite, out.tolist())):
+            raise ModelError(
+                f"the controller of {self.name!r} returns {what} = {out} at t = {t:g} (it measured {self._measured})"
+            )
+
+    def results(self, end: float) -> Samples:
+        """The samples before a time."""
+        count, log = min(self.count, max(1, math.ceil((end - self.t0) / self.every - NEAR))), self.log
+        return Samples(*(a[:count].copy() for a in (log.t, log.y, log.u, log.state)))
+
+
+def _outputs(system: System, layout: Layout, given: Sampled, state: SX, t: SX) -> SX:
+    """What is measured, as an expression of the state vector."""
+    own = [getattr(system, name) for name in system.state]
+    if given.outputs is None:
+        y = ca.vertcat(*own)
+    else:
+        y = system.of_state(column("outputs", system._trace("outputs", given.outputs, (*system.variables, "t"))))
+    f = ca.Function("outputs", [*own, system.t, system.par], [ca.densify(y)])
+    out: SX = f(*(state[layout.fields[name]] for name in system.state), t, system.par)
+    return out
+
+
+def _law(
+    system: System, given: Sampled, wanted: list[str], y: SX, state: SX, t: SX, shape: tuple[int, ...], count: int
+) -> ca.Function:  # fmt: skip
+    """(state, own state, held, t, parameters) -> what is measured; inputs and next own state."""
+    if len(shape) > 1:
+        raise ModelError(f"the state of a traced controller is a vector, not of the shape {shape}")
+    size = math.prod(shape) if given.state is not None else 0
+    own, held = SX.sym("own", size), SX.sym("held", count)
+    symbols: dict[str, object] = {"t": tracing.symbols(t, ()), "u": tracing.symbols(held, (count,))}
+    symbols |= {"y": tracing.symbols(y, (y.numel(),)), "state": tracing.symbols(own, shape)}
+    symbols |= {name: make() for name, make in system._parameter_symbols().items() if name in wanted}
+
+    @wraps(given.controller)
+    def stacked(*arguments: object, **named: object) -> SX:
+        result = given.controller(*arguments, **named)
+        parts = result if given.state is not None else (result, SX(0, 1))
+        if not isinstance(parts, (tuple, list)) or len(parts) != 2:
+            raise ModelError(f"it has a state: it must return the pair (u, state), not {shown(result)}")
+        u, after = (ca.densify(ca.vec(to_sx(part))) for part in parts)
+        if u.numel() != count or after.numel() != size:
+            raise ModelError(
+                f"it must return {count} inputs and {size} numbers as its state, not {u.numel()} and {after.numel()}"
+            )
+        return ca.vertcat(u, after)
+
+    both = tracing.call("the controller", stacked, {name: symbols[name] for name in wanted}, symbols)
+    return ca.Function("law", [state, own, held, t, system.par], [ca.densify(y), both])
+
+
+class Sampling(Inputs):
+    """The inputs of a run with controllers: what they hold, beside `others`."""
+
+    def __init__(self, others: Inputs, samplers: Sequence[Sampler], width: int) -> None:
+        self.others, self.samplers, self.width = others, list(samplers), width
+        self.fault: BaseException | None = None  # why no more samples can be taken
+
+    def __call__(self, t: Array) -> Array:
+        return self._rows(self.others(t), t)
+
+    def within(self, t: Array, begin: Array, end: Array) -> Array:
+        return self._rows(self.others.within(t, begin, end), np.broadcast_to((begin + end) / 2, t.shape))
+
+    def _rows(self, rows: Array, times: Array) -> Array:
+        out = np.array(rows)
+        for s in self.samplers:
+            out[:, s.columns] = [s.held(float(t)) for t in times]
+        return out
+
+    def next_jump(self, t: float, end: float) -> float:
+        after = min(s.after(t) for s in self.samplers)
+        return self.others.next_jump(t, after if after < end - NEAR * min(s.every for s in self.samplers) else end)
+
+    def take(self, t: float, state: Array) -> bool:
+        """Take the samples that are due; False where a controller fails."""
+        try:
+            for s in self.samplers:
+                s.take(t, state)
+        except BaseException as error:
+            return self.fail(error, t)
+        return True
+
+    def fail(self, error: BaseException, t: float) -> bool:
+        """Keep why a controller failed: the steps before are recorded first, then it is raised."""
+        ours = isinstance(error, (DalembertError, KeyboardInterrupt))
+        self.fault = error if ours else ModelError(f"the controller failed at t = {t:g}: {type(error).__name__}: {error}")
+        self.fault.__cause__ = None if ours else error
+        return False
+
+    def due(self, t: float) -> bool:
+        """Whether a controller is called at a time."""
+        return any(s.due(t) for s in self.samplers)
+
+    def after(self, t: float) -> float:
+        """When a controller is called next."""
+        return min(s.after(t) for s in self.samplers)
+
+    def results(self, end: float) -> dict[str, Samples]:
+        """The samples of all controllers, by the names of the inputs that they set."""
+        return {s.name: s.results(end) for s in self.samplers}
+
+    def frozen(self, end: float) -> Inputs:
+        """The inputs of a run that has ended: samples like any others."""
+        parts = [(s.columns, Held(r.t, r.u)) for s in self.samplers if len(r := s.results(end))]
+        if isinstance(self.others, Constant) and len(parts) == 1:
+            columns, held = parts[0]
+            values = np.repeat(self.others.values[None], len(held.times), axis=0)
+            values[:, columns] = held.values
+            return Held(held.times, values)
+        return Columns([(list(range(self.width)), self.others), *parts], self.width)
+
+
+def check(controllers: Controllers, grid: Grid, varying: bool) -> None:
+    """Refuse samples between which equal steps do not end."""
+    for _, given in controllers:
+        ratio = given.every / grid.h
+        if not varying and (ratio < 1 - AGREES or abs(ratio - round(ratio)) > AGREES * max(1.0, ratio)):
+            fits = given.every / max(1, math.ceil(ratio - AGREES))
+            raise MethodError(
+                f"a controller is called every {given.every:g}, which is {ratio:.6g} steps of {grid.h:g}: equal steps must end "
+                f"at its samples; use step={fits:.9g}, or adaptive=True, whose steps end there"
+            )
+
+
+def upcoming_step(sampling: Sampling, task: Task, k: int) -> int:
+    """The number of the first step of a task after step `k` that begins at a sample."""
+    return math.ceil((sampling.after(task.t0 + k * task.h) - task.t0) / task.h - NEAR)
