@@ -22,7 +22,7 @@ def pendulum():
 def skate():
     return da.Mechanical(
         3, mass=1.0, kinematics=lambda q: [[np.cos(q[2]), 0.0], [np.sin(q[2]), 0.0], [0.0, 1.0]],
-        force=lambda t: [wall(t), 1.0], initial={"q": [0.0, 0.0, 0.0], "v": [1.0, 0.1]},
+        gyroscopic=False, force=lambda t: [wall(t), 1.0], initial={"q": [0.0, 0.0, 0.0], "v": [1.0, 0.1]},
     )  # fmt: skip
 
 

@@ -56,7 +56,7 @@ class Constrained(System):
     momenta: ClassVar[str]
     given: ClassVar[frozenset[str]] = frozenset(
         ["mass", "potential", "hamiltonian", "holonomic", "nonholonomic", "dissipation", "force", "inputs", "kinematics",
-         "invariants", "points"]
+         "gyroscopic", "invariants", "points"]
     )  # fmt: skip
     q: SX
     v: SX
@@ -288,7 +288,7 @@ class Constrained(System):
     @property
     def velocity_forces(self) -> bool:
         """Whether a force depends on the velocity."""
-        return self.has("dissipation") or self.depends("force", "v", "p")
+        return self.has("dissipation") or self.depends("force", "v", "p") or self.has("gyroscopic")
 
     @abstractmethod
     def force(self) -> SX:
@@ -298,7 +298,7 @@ class Constrained(System):
         said = {
             Need.NO_CONSTRAINTS: (bool(self.m), "the constraints"),
             Need.HOLONOMIC: (bool(self.mn), "the nonholonomic constraints"),
-            Need.VELOCITIES: (self.has("kinematics"), "the kinematics q' = Z(q) v"),
+            Need.VELOCITIES: (self.has("kinematics"), "the kinematics q' = Z(q) v (which to_coordinates() removes)"),
             Need.POSITION_FORCES: (self.velocity_forces, "the velocity-dependent forces"),
             Need.UNFORCED: (self.driven, "the energy, which is not an invariant,"),
         }

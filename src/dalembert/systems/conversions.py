@@ -14,6 +14,9 @@ from dalembert.systems.dae import IndexOneDAE, IndexThreeDAE, IndexTwoDAE
 from dalembert.systems.hamiltonian import Hamiltonian
 from dalembert.systems.picture import inherit
 from dalembert.systems.port_hamiltonian import PortHamiltonian
+from dalembert.systems.quasi_velocities import commutator, left_inverse
+from dalembert.systems.shapes import column
+from dalembert.systems.tracing import Model
 
 if TYPE_CHECKING:
     from dalembert.systems.mechanical import Mechanical
@@ -120,8 +123,68 @@ def to_port_hamiltonian(s: Mechanical) -> PortHamiltonian:
     return out
 
 
+def to_coordinates(s: Mechanical, holonomic: Model | None) -> Mechanical:
+    """See `Mechanical.to_coordinates`."""
+    if not s.has("kinematics"):
+        raise MethodError(f"{s.name!r} has q' = v already")
+    Z = s.expression("kinematics")
+    if not s.has("gyroscopic") and s.depends("force", "v") and ca.sparsify(commutator(Z, s.q, s.v)).nnz():
+        raise MethodError("force has the gyroscopic terms (gyroscopic=False), which q' = v has in its mass: leave them out of it")
+    inverse, n = left_inverse(Z), s.n
+    other = type(s).__new__(type(s))
+    initial = dict(s.initial)
+    if {"q", "v"} <= initial.keys():
+        initial["v"] = np.asarray(s.value("kinematics", s.pack(), q=initial["q"]).full() @ initial["v"])
+    initial.pop("p", None)
+    System.__init__(other, s.coordinates, s.parameters, s.name, initial, s.dimension)
+    other.q, other.t, other.par, other.u, other.v, other.p = s.q, s.t, s.par, s.u, SX.sym("v", n), SX.sym("p", n)
+    other.repeated, other._ports = (), s._ports
+    M, kept = inverse.T @ s.expression("mass") @ inverse, _kept(s, other, holonomic)
+    if kept.numel():
+        N = ca.jacobian(kept, s.q)
+        M += ca.trace(s.expression("mass")) / s.nv * N.T @ N
+    own = {"v": inverse @ other.v}
+    other._define("mass", ca.densify(M))
+    other._define("potential", s.expression("potential"))
+    g = ca.vertcat(kept, s.expression("holonomic")) if s.mh else kept
+    if g.numel():
+        other._define("holonomic", ca.densify(g))
+    if s.has("nonholonomic"):
+        other._define("nonholonomic", s.expression("nonholonomic", **own))
+    if s.has("force"):
+        other._define("force", ca.densify(inverse.T @ s.expression("force", **own)))
+    if s.has("inputs"):
+        other._define("inputs", inverse.T @ s.expression("inputs"))
+    if s.has("dissipation"):
+        other._define("dissipation", inverse.T @ s.expression("dissipation", **own) @ inverse)
+    inherit(other, s)
+    return other
+
+
+def _kept(s: Mechanical, other: Mechanical, holonomic: Model | None) -> SX:
+    """The constraints that `q' = Z(q) v` keeps by itself, as many as there are more coordinates than velocities."""
+    missing = s.n - s.nv
+    if holonomic is None and missing:
+        raise MethodError(
+            f"{s.name!r} has {s.n} coordinates and {s.nv} velocities: give to_coordinates(holonomic=...) the {missing} "
+            "constraints that q' = Z(q) v keeps, such as q @ q - 1 of a quaternion"
+        )
+    g = SX(0, 1) if holonomic is None else column("holonomic", other._trace("holonomic", holonomic, ("q", "t")))
+    if g.numel() != missing:
+        raise MethodError(f"q' = Z(q) v keeps {missing} constraints, not {g.numel()}")
+    if missing:
+        slip = ca.Function("slip", [s.q, s.t, s.par], [ca.jacobian(g, s.q) @ s.expression("kinematics")])
+        at = s.initial.get("q", np.random.default_rng(2).normal(size=s.n))
+        worst = float(np.abs(slip(at, 0.0, s.pack()).full()).max())
+        if not worst < 1e-8:
+            raise MethodError(f"q' = Z(q) v does not keep this constraint: N Z is not zero, but up to {worst:.1e}")
+    return g
+
+
 def to_hamiltonian(s: Mechanical) -> Hamiltonian:
     """See `Mechanical.to_hamiltonian`."""
+    if s.has("kinematics"):
+        raise MethodError("to_hamiltonian treats q' = v, other momenta are not canonical: use to_coordinates() first")
     inverse = s.inverse_mass()
     M = s.expression("mass")
     velocity = inverse @ s.p if inverse is not None else ca.solve(M, s.p)

@@ -11,8 +11,9 @@ import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike
 
+from dalembert.checking import flag
 from dalembert.errors import ModelError, suggesting
-from dalembert.systems import conversions, scales
+from dalembert.systems import conversions, quasi_velocities, scales
 from dalembert.systems.constrained import Constrained, Inputs
 from dalembert.systems.dae import IndexTwoDAE
 from dalembert.systems.elements import Element, parameters_of
@@ -52,8 +53,10 @@ class Mechanical(Constrained):
         otherwise. A number, or a tuple of names, where `force` uses `u` itself.
     kinematics
         `Z(q)` in `q' = Z(q) v`, one column for each velocity: angular velocities with quaternions or angles, say. Mass,
-        dissipation, force and inputs are then those of `v`, the potential acts with `-Z^T V_q`, and the mass is constant;
-        gyroscopic terms belong to `force`.
+        dissipation, force and inputs are then those of `v`, and the potential acts with `-Z^T V_q`. Gyroscopic terms, `-w x J w`
+        of a body, are derived from `Z` and `M` (Hamel 1904). `to_coordinates()` gives the same system with `q' = v`.
+    gyroscopic
+        False where `force` has the gyroscopic terms that go with `kinematics`.
     parameters
         Name and value of each parameter; functions use them by name.
     invariants
@@ -94,6 +97,7 @@ class Mechanical(Constrained):
         force: Model | None = None,
         inputs: Inputs | None = None,
         kinematics: Model | None = None,
+        gyroscopic: bool = True,
         parameters: Mapping[str, ArrayLike] | None = None,
         invariants: Model | None = None,
         dimension: int | None = None,
@@ -111,9 +115,9 @@ class Mechanical(Constrained):
         )  # fmt: skip
         M = square("mass", self._trace("mass", mass, ("q",)), self.nv)
         self._finite(M, "mass")
-        if kinematics is not None and ca.depends_on(M, self.q):
-            raise ModelError("with kinematics the mass matrix must be constant; give its gyroscopic terms as force")
         self._define("mass", M)
+        if flag("gyroscopic", gyroscopic, ModelError) and kinematics is not None:
+            self._define_gyroscopic()
         given = 0.0 if potential is None else potential
         V = scalar("potential", self._trace("potential", given, ("q", "t", "invariants"), extra))
         self._finite(V, "potential")
@@ -149,22 +153,32 @@ class Mechanical(Constrained):
         self.v, self.p = SX.sym("v", Z.shape[1]), SX.sym("p", Z.shape[1])
         self._define("kinematics", Z)
 
+    def _define_gyroscopic(self) -> None:
+        """The force that comes with velocities which are no derivatives of coordinates."""
+        at = np.random.default_rng(1).normal(size=(3, self.n))
+        if "q" in self.initial:  # the columns of Z may be in involution on a surface only
+            at = self.initial["q"][None, :]
+        Z, M = self.expression("kinematics"), self.expression("mass")
+        force = quasi_velocities.gyroscopic(Z, M, self.q, self.v, self.par, at, self.pack())
+        if ca.sparsify(force).nnz():
+            self._define("gyroscopic", force)
+
     def own_force(self) -> SX:
-        """`(T - V)_q - M' v`, the part of `M v'` that follows from the energies; `-Z^T V_q` with kinematics."""
-        return self._energy_force() - self._momentum_rate()
+        """`(T - V)_q - M' v`, the part of `M v'` that follows from the energies; with kinematics also what is gyroscopic."""
+        force = self._energy_force() - self._momentum_rate()
+        return force + self.expression("gyroscopic") if self.has("gyroscopic") else force
 
     def _energy_force(self) -> SX:
-        """`(T - V)_q`; `-Z^T V_q` with kinematics."""
+        """`(T - V)_q`; `Z^T` times it with kinematics."""
         slope = self.role("slope")
-        if self.has("kinematics"):
-            return -self.expression("kinematics").T @ slope
-        return -slope if self.constant_mass else ca.gradient(self.role("kinetic"), self.q) - slope
+        force = -slope if self.constant_mass else ca.gradient(self.role("kinetic"), self.q) - slope
+        return self.expression("kinematics").T @ force if self.has("kinematics") else force
 
     def _momentum_rate(self) -> SX:
         """`M'(q) v`, the rate of the momenta at a constant velocity."""
         if self.constant_mass:
             return SX(self.nv, 1)
-        return ca.jtimes(self.expression("mass") @ self.v, self.q, self.v)
+        return ca.jtimes(self.expression("mass") @ self.v, self.q, self.qdot(self.q, self.v))
 
     def force(self) -> SX:
         """All of `M v'` but constraint forces: `(T - V)_q - M' v + f + B u - R v`."""
@@ -280,6 +294,15 @@ class Mechanical(Constrained):
         `K_ij = sum_k (dM_jk / dq_i - dM_ik / dq_j) v_k` (Kinon, Morandin, Schulze 2025, eq. 43, there for a constant mass).
         """
         return conversions.to_port_hamiltonian(self)
+
+    def to_coordinates(self, holonomic: Model | None = None) -> Mechanical:
+        """The same system with `q' = v` in place of `kinematics`, for methods that need that: `rattle`, `energy-momentum`, ...
+
+        The mass becomes `Z^+^T M Z^+` with `v = Z^+ q'`. Where there are more coordinates than velocities (a quaternion),
+        `holonomic` has the constraints that `Z` keeps by itself (`q @ q - 1`), and `N^T N` of their normals `N` is added to the
+        mass in proportion: it is no inertia of any motion on the constraints, and makes the matrix regular.
+        """
+        return conversions.to_coordinates(self, holonomic)
 
     def to_hamiltonian(self) -> Hamiltonian:
         """The same system with `H(q, p) = p^T M(q)^-1 p / 2 + V(q)`; trajectories agree."""
