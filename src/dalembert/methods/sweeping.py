@@ -9,9 +9,10 @@ with the multipliers for which
 
     G a_new = G a - (K^-1 g(Q)) / h^2,     lam = (G M^-1 G^T)^-1 (G M^-1 f - G a + (K^-1 g(Q)) / h^2)
 
-so that the change of `a` takes back what is violated, whatever the forces change by. What one stage does to another is an integral
-over the step, so that the error shrinks faster and faster (the iteration is that of Picard and Lindeloef). In Jay's pair the multiplier of stage `e` makes the position of stage `e + 1`
-satisfy its constraint, and that of the last one the velocity at the end.
+so that the change of `a` takes back what is violated, whatever the forces change by. What one stage does to another is an
+integral over the step, so that the error shrinks faster and faster (the iteration is that of Picard and Lindeloef). In Jay's pair
+the multiplier of stage `e` makes the position of stage `e + 1` satisfy its constraint, and that of the last one the velocity at
+the end.
 """
 
 from __future__ import annotations
