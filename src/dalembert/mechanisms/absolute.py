@@ -117,4 +117,4 @@ class Absolute(Coordinates):
             elements.append(group.element(number))
             rows += [Row(term.name, i, False) for term in group.terms for i in group.kept]
         roles: dict[str, object] = {"mass": self._mass(), "elements": elements}
-        return Made({**roles, **self.driven(terms)}, rows)
+        return Made({**roles, **self.driven(terms), **self.rolling(terms)}, rows)

@@ -98,6 +98,22 @@ class Coordinates(ABC):
         """The inputs by name: for each the slope of what it works on."""
         return {"inputs": {t.name: self._column(t) for t in terms if t.role == "input"} or None}
 
+    def rolling(self, terms: Sequence[Term]) -> dict[str, object]:
+        """Constraints on velocities: `x' = 0`."""
+        own = [t for t in terms if t.role == "nonholonomic"]
+        if not own:
+            return {}
+
+        def rates(given: dict[str, SX]) -> SX:
+            q, v = given["q"], given["v"]
+            frames = self.frames(q)
+            x = ca.vertcat(*(self.evaluated(t, frames, frames, given, SX(0.0)) for t in own))
+            return ca.jtimes(x, q, v if self.kinematics is None else self.kinematics(q) @ v)
+
+        return {
+            "nonholonomic": Signed(["q", "v", *sorted({x for t in own for x in t.data.values() if isinstance(x, str)})], rates)
+        }
+
     def _column(self, term: Term) -> Signed:
         def column(given: dict[str, SX]) -> SX:
             q = given["q"]

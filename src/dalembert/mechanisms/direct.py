@@ -1,0 +1,98 @@
+"""Terms as functions of all coordinates at once: for coordinates whose parts are not repeated."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+
+import casadi as ca
+from casadi import SX
+
+from dalembert.errors import ModelError
+from dalembert.mechanisms.coordinates import Coordinates, Made, Row
+from dalembert.mechanisms.laws import Term
+from dalembert.mechanisms.repeating import Signed
+
+
+class Direct(Coordinates):
+    """Coordinates for which mass, energy and constraints are written out for the whole mechanism."""
+
+    @abstractmethod
+    def mass(self, q: SX, given: Mapping[str, SX]) -> SX:
+        """The mass matrix of the velocities; `given` has the parameters by name."""
+
+    def inner(self, q: SX) -> list[tuple[Row, SX]]:
+        """Constraints among the coordinates themselves."""
+        return []
+
+    def closed(self, term: Term) -> bool:
+        """Whether a joint is a constraint in these coordinates, and not how they are defined."""
+        return True
+
+    def make(self, kept: Mapping[str, tuple[int, ...]] | None = None) -> Made:
+        terms = self.selected(kept)
+        constraints = [t for t in terms if t.role == "holonomic" and self.closed(t)]
+        rows = [row for row, _ in self.inner(SX.sym("q", len(self.names)))]
+        chosen = {t.name: self._acting(t) for t in constraints}
+        rows += [Row(t.name, i, False) for t in constraints for i in chosen[t.name]]
+
+        def holonomic(given: dict[str, SX]) -> SX:
+            frames = self.frames(given["q"])
+            own = [value for _, value in self.inner(given["q"])]
+            parts = [ca.densify(self.evaluated(t, frames, frames, given, given["t"]))[chosen[t.name]] for t in constraints]
+            return ca.vertcat(SX(0, 1), *own, *parts)
+
+        roles: dict[str, object] = {
+            "mass": self._signed(lambda given: self.mass(given["q"], given), "q"),
+            "potential": self._signed(lambda given: self._potential(terms, given), "q"),
+            **self._damped([t for t in terms if t.role == "dissipation"]),
+            **self.driven(terms),
+            **self.rolling(terms),
+        }
+        if rows:
+            roles["holonomic"] = self._signed(holonomic, "q", "t")
+        if self.kinematics is not None:
+            Z = self.kinematics
+            roles["kinematics"] = self._signed(lambda given: Z(given["q"]), "q")
+        return Made(roles, rows)
+
+    def _signed(self, function: Callable[[dict[str, SX]], SX], *names: str) -> Signed:
+        return Signed([*names, *self.parameters], function)
+
+    def _acting(self, term: Term) -> list[int]:
+        """The rows of a constraint that depend on the coordinates."""
+        q, t = SX.sym("q", len(self.names)), SX.sym("t")
+        given = {name: SX.sym(name, *(value.shape or (1,))) for name, value in self.parameters.items()}
+        frames = self.frames(q)
+        value = ca.densify(self.evaluated(term, frames, frames, given, t))
+        acting = set(ca.jacobian_sparsity(value, q).row())
+        for i in range(value.numel()):
+            if i not in acting and (not value[i].is_constant() or abs(float(value[i])) > 1e-9):
+                raise ModelError(f"joint {term.name!r}: its constraint {i + 1} does not depend on the coordinates")
+        return [i for i in (range(value.numel()) if term.rows is None else term.rows) if i in acting]
+
+    def _potential(self, terms: list[Term], given: dict[str, SX]) -> SX:
+        """Gravity, `-m g . r` of each body, and the energies of springs."""
+        frames, out = self.frames(given["q"]), SX(0.0)
+        if self.of.gravity.any():
+            for name in self.of.bodies:
+                out -= given[self.masses[name]] * ca.dot(given["gravity"], frames[name].origin[: self.of.dimension])
+        return sum((self.evaluated(t, frames, frames, given, SX(0.0)) for t in terms if t.role == "potential"), out)
+
+    def _damped(self, terms: list[Term]) -> dict[str, object]:
+        """The Rayleigh matrix, `sum c x_v^T x_v` with `x_v` the slope of a rate."""
+        if not terms:
+            return {}
+
+        def matrix(given: dict[str, SX]) -> SX:
+            q, out = given["q"], SX(0, 0)
+            frames = self.frames(q)
+            for term in terms:
+                value = self.evaluated(term, frames, frames, given, SX(0.0))
+                J = ca.jacobian(value[:, 0], q)
+                J = J if self.kinematics is None else J @ self.kinematics(q)
+                part = J.T @ ca.diag(value[:, 1]) @ J
+                out = part if out.is_empty() else out + part
+            return out
+
+        return {"dissipation": self._signed(matrix, "q")}
