@@ -238,7 +238,7 @@ BAD = {
     "jacobian of": (lambda: da.sensitivity(S, "rattle", **RUN).jacobian("q", 3), "to differentiate by"),
     "kink at the start": (
         lambda: da.simulate(
-            da.Hamiltonian(2, hamiltonian=lambda p: np.sqrt(p @ p)), "rattle", q=[0, 0], p=[0, 0], t_end=1, step=0.1
+            da.Hamiltonian(2, hamiltonian=lambda p: np.sqrt(p[0]) + p @ p), "rattle", q=[0, 0], p=[0, 0], t_end=1, step=0.1
         ),
         "not finite",
     ),

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     from dalembert.reporting import report
     from dalembert.sensitivities import Sensitivity, sensitivity
     from dalembert.simulation import simulate
-    from dalembert.solution import Sample, Solution, Stored, load, open
+    from dalembert.solution import Sample, Solution, Stored, load
+    from dalembert.solution import open as open
     from dalembert.systems import (
         Couple,
         DiracStructure,
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
         System,
         connect,
         from_sympy,
+        table,
         unpack,
     )
 
@@ -79,7 +81,7 @@ _WHERE = {
     "dalembert.simulation": "simulate",
     "dalembert.solution": "Sample Solution Stored load open",
     "dalembert.systems": "Couple DiracStructure Element Feedback Hamiltonian IndexOneDAE IndexThreeDAE IndexTwoDAE Lagrangian "
-    "LinearDAE Mechanical Picture PortHamiltonian Relation System connect from_sympy unpack",
+    "LinearDAE Mechanical Picture PortHamiltonian Relation System connect from_sympy table unpack",
 }
 _NAMES = {name: module for module, names in _WHERE.items() for name in names.split()}
 _MODULES = ("analysis", "catalog", "discrete", "experiments", "methods", "plotting", "reduced", "reporting")
@@ -166,7 +168,6 @@ __all__ = [
     "load",
     "methods",
     "modes",
-    "open",
     "plotting",
     "poincare",
     "read_urdf",
@@ -177,5 +178,6 @@ __all__ = [
     "shapes",
     "simulate",
     "sweep",
+    "table",
     "unpack",
 ]

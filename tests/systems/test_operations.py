@@ -128,3 +128,36 @@ def test_functions_that_call_others_are_no_data_but_can_be_told_apart():
         dump(first)
     assert len({fingerprint(first), fingerprint(second)}) == 2
     assert fingerprint(first) == fingerprint(ca.Function("f", [x], [tables[0](x)]))
+
+
+def test_tables_are_data():
+    x = SX.sym("x", 2)
+    table = da.table([0.0, 1.0, 3.0], [1.0, 0.0, 2.0], kind="cubic")
+    value = table.function(x[0]) * table.function(x[1])
+    f = ca.Function("f", [x], [ca.hessian(value, x)[0]])
+    assert len(dump(f)["tables"]) == 1
+    at = [0.7, 2.1]
+    np.testing.assert_array_equal(np.array(again(f)(at)), np.array(f(at)))
+
+
+TABLE = {"grids": [[0.0, 1.0]], "values": [0.0, 2.0], "kind": "linear", "outside": "error", "name": ""}
+CALL = GOOD | {"tables": [TABLE], "nodes": [["argument", 0, 0], ["table", 0, "", 0, 0]], "values": [1] * len(GOOD["values"])}
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        ["table", 1, "", 0, 0],
+        ["table", 0, "fwd0", 0, 0, 0],
+        ["table", 0, "jac", 0, 0],
+        ["table", 0, "fwd1 " * 9, 0, 0],
+        ["table", 0, "", 1, 0],
+        ["table", 0, "", 0],
+        ["table", 0, "", 0, 5],
+        ["table", 0, "", 0, 0, 0],
+    ],
+)
+def test_bad_calls_of_tables_are_refused(node):
+    build(CALL, [SX.sym("x", 2)])
+    with pytest.raises(FileError):
+        build(CALL | {"nodes": [["argument", 0, 0], node]}, [SX.sym("x", 2)])

@@ -141,3 +141,16 @@ def test_threads_do_not_mix_up_the_options_of_casadi():
     with ThreadPoolExecutor(4) as pool:
         assert len(list(pool.map(build, range(40)))) == 40
     assert ca.GlobalOptions.getNumpyMode() == 0
+
+
+def test_errors_name_the_line_of_the_model():
+    def potential(q):
+        if q[0] > 0:
+            return q[0] ** 2
+        return 0.0
+
+    line = potential.__code__.co_firstlineno + 1
+    with pytest.raises(ModelError, match=rf"np\.where.*\[test_tracing\.py, line {line}: if q\[0\] > 0:\]"):
+        da.Mechanical(1, mass=1.0, potential=potential)
+    with pytest.raises(ModelError, match=r"IndexError.*\[test_tracing\.py, line \d+: .*q\[3\]"):
+        da.Mechanical(1, mass=1.0, potential=lambda q: q[3])

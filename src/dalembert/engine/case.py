@@ -23,6 +23,7 @@ from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning,
 from dalembert.locks import Lock
 from dalembert.methods.base import Method, find
 from dalembert.systems.base import System
+from dalembert.systems.ranges import ranges
 
 Array = NDArray[np.float64]
 MOST_ITERATIONS = 10**6  # of Newton in one step: no iteration needs more
@@ -62,6 +63,9 @@ class Case:
         inputs = inputs_of(system, u, t0)
         first = inputs(np.array([t0]))[0]
         values = _on_constraints(system, kinds.choose(system, given, par, t0, first), par, t0, first, method)
+        left = outside(system, {name: value[None] for name, value in values.items()}, par, np.array([t0]), first[None])
+        if left is not None:
+            raise left[1]
         return cls(system, method, par, inputs, t0, values, None if lam is None else given_multipliers(system, lam))
 
     def engine(self) -> Engine:
@@ -102,6 +106,15 @@ class Case:
         values = {name: state[layout.fields[name]] for name in self.system.state}
         u, fault = self.inputs_at(np.array([t]))
         return fault or kinds.explain(self.system, values, self.par, t, h, u[0])
+
+
+def outside(system: System, parts: Values, par: Array, times: Array, u: Array) -> tuple[int, ModelError] | None:
+    """The first row of a motion that leaves the range of a table, and what to say of it."""
+    tables = ranges(system)
+    if not tables.uses:
+        return None
+    found = tables.fault({**system.completed(parts, times, par), "u": u}, times, par)
+    return None if found is None else (found[0], ModelError(found[1]))
 
 
 def project(system: System, given: Given, par: Array, t: float, u: Array) -> Consistent:

@@ -20,6 +20,7 @@ Array = NDArray[np.float64]
 SX = ca.SX
 TOLERANCE = 1e-9  # of a constraint's own scale, for what must hold exactly at the start
 LARGEST = 60  # coordinates, up to which all is looked at by one function
+STEEP = 1e45  # a slope of the energy, or more: a root of zero has one of 1e50, see `systems/elementary.py`
 LOOSE = 1e-2  # for the velocity level of methods that do not keep it
 
 
@@ -46,7 +47,8 @@ class Finite:
 
     def holds(self, at: Mapping[str, Array], par: Array, t: float, u: Array) -> bool:
         values = {**self._zeros, **at, "t": (t,), "u": u}
-        return bool(np.isfinite(batch(self._function, [np.concatenate([*(values[k] for k in self._zeros), par])], 1)[0]).all())
+        found = batch(self._function, [np.concatenate([*(values[k] for k in self._zeros), par])], 1)[0]
+        return bool((np.abs(found) < STEEP).all())
 
 
 def check_functions(system: System, at: Mapping[str, Array], par: Array, t: float, u: Array) -> None:
@@ -65,16 +67,24 @@ def check_functions(system: System, at: Mapping[str, Array], par: Array, t: floa
             )
     if system.has_energy and not np.isfinite(energy := float(system.value("energy", par, **at, t=t, u=u))):
         raise ModelError(f"the energy is {energy} at t = {t:g}; check masses, velocities and parameters: they are too large")
+    if system.has_energy and not abs(energy) < STEEP and not _large(system, at, par):
+        raise ModelError(f"the energy is {energy:.3g} at t = {t:g}; a division by a distance of zero is the usual cause")
     if "energy_slope" in system._functions or system.has_energy:
         slope = np.array(ca.densify(system.value("energy_slope", par, **at, t=t, u=u))).ravel()
-        if not np.isfinite(slope).all():
-            bad = int(np.argmin(np.isfinite(slope)))
+        steep = ~np.isfinite(slope) | ((np.abs(slope) >= STEEP) & (not _large(system, at, par)))
+        if steep.any():
+            bad = int(np.argmax(steep))
             name = system.coordinates[bad % system.n]
             what = f"{name!r}" if bad < system.n else f"'momentum of {name}'"
             raise ModelError(
                 f"the derivative of {system.energy_role} with respect to {what} is not finite at t = {t:g}; "
                 "a distance of zero under a square root is the usual cause"
             )
+
+
+def _large(system: System, at: Mapping[str, Array], par: Array) -> bool:
+    """Whether there are large numbers in a state or among the parameters, which explain others."""
+    return any((np.abs(x) > STEEP ** (1 / 3)).any() for x in (*(at[name] for name in system.state), par))
 
 
 def check_mass(system: System, q: Array, par: Array) -> None:

@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from dalembert.engine.checks import LARGEST, LOOSE, TOLERANCE, Array, finite
+from dalembert.engine.checks import LARGEST, LOOSE, STEEP, TOLERANCE, Array, finite
 from dalembert.systems.batch import batch
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.hamiltonian import Hamiltonian
@@ -74,7 +74,7 @@ class Survey:
         given = {**self._zeros, **at, "t": (t,), "u": u}
         point = np.concatenate([*(given[name] for name in self._s.arguments), par, _tolerances(exact)])
         numbers, margins = batch(self._function, [point], 1)
-        return bool(np.isfinite(numbers).all() and (margins >= 0).all())
+        return bool((np.abs(numbers) < STEEP).all() and (margins >= 0).all())
 
     def rows(self, at: dict[str, Array], pars: Array, t: float, u: Array, exact: tuple[str, ...]) -> NDArray[np.bool_]:
         """The same for many values, one row each."""
@@ -83,7 +83,7 @@ class Survey:
         columns = [*(given[name] for name in self._s.arguments), pars, np.array(_tolerances(exact))]
         points = np.hstack([np.broadcast_to(a, (count, a.shape[-1])) for a in columns])
         numbers, margins = batch(self._function, [points], count)
-        return np.asarray(np.isfinite(numbers).all(axis=1) & (margins >= 0).all(axis=1))
+        return np.asarray((np.abs(numbers) < STEEP).all(axis=1) & (margins >= 0).all(axis=1))
 
 
 def _tolerances(exact: tuple[str, ...]) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""What is looked at when a run is over: energies that are not finite, and equations that have changed their character."""
+"""What is looked at when a run is over: energies that are not finite, tables that were left, equations of another character."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.engine import kinds
-from dalembert.engine.case import Case
+from dalembert.engine.case import Case, outside
 from dalembert.engine.run import Array, Layout, Run
 from dalembert.errors import DalembertError, ModelError
 from dalembert.systems.base import System
 from dalembert.systems.batch import batch
+from dalembert.systems.ranges import ranges
 
 SX = ca.SX
 CHUNK = 1 << 16  # rows whose energies are looked at together
@@ -25,13 +26,26 @@ def check(case: Case, run: Run, start: Array, layout: Layout) -> DalembertError 
     if not run.rows:
         return None
     times, states = run.table(start)
-    found = (kinds.fault(case.system, states[:, : case.system.n], times, case.par), _energy(case, layout, states, times))
+    found = (
+        kinds.fault(case.system, states[:, : case.system.n], times, case.par),
+        _tables(case, layout, states, times),
+        _energy(case, layout, states, times),
+    )
     faults = [fault for fault in found if fault is not None]
     if faults:
         row, error = min(faults, key=lambda fault: fault[0])
         run.fail(error, max(0, row - 1))
         return error
     return None
+
+
+def _tables(case: Case, layout: Layout, states: Array, times: Array) -> tuple[int, DalembertError] | None:
+    """The first row at which the motion has left a table."""
+    if not ranges(case.system).uses:
+        return None
+    values = {name: states[:, layout.fields[name]] for name in case.system.state}
+    found = outside(case.system, values, case.par, times, case.inputs_at(times)[0])
+    return found and (found[0], ModelError(f"{found[1]} (error.solution holds the rows before)"))
 
 
 def _energy(case: Case, layout: Layout, states: Array, times: Array) -> tuple[int, DalembertError] | None:

@@ -23,6 +23,7 @@ from dalembert.errors import CompilerError, DalembertError, Interrupted
 from dalembert.simulation import simulate
 from dalembert.solution import Solution
 from dalembert.systems.port_hamiltonian import PortHamiltonian
+from dalembert.systems.ranges import ranges
 
 Array = NDArray[np.float64]
 LARGEST = 6000  # operations of a step that is written for lanes
@@ -86,7 +87,8 @@ class Blocks:
         task, system = self.task, self.task.system
         plain = not (self.options or task.method.external or task.grid.remainder or not task.grid.steps)
         steady = not isinstance(system, PortHamiltonian) or system.constant_E
-        return plain and steady and not (system.has_energy and verdict.gaps(system)) and self._engine_suits()
+        known = not (system.has_energy and verdict.gaps(system)) and not ranges(system).uses
+        return plain and steady and known and self._engine_suits()
 
     def _engine_suits(self) -> bool:
         engine = self.task.engine()

@@ -9,6 +9,7 @@ from dalembert.systems.form import Form
 from dalembert.systems.hamiltonian import Hamiltonian
 from dalembert.systems.lagrangian import Lagrangian
 from dalembert.systems.linear_dae import LinearDAE
+from dalembert.systems.lookup import Lookup, table
 from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import SI, Picture
@@ -29,6 +30,7 @@ __all__ = [
     "IndexTwoDAE",
     "Lagrangian",
     "LinearDAE",
+    "Lookup",
     "Mechanical",
     "Need",
     "Picture",
@@ -37,5 +39,6 @@ __all__ = [
     "System",
     "connect",
     "from_sympy",
+    "table",
     "unpack",
 ]

@@ -18,68 +18,7 @@ from casadi import SX
 from numpy.typing import NDArray
 
 from dalembert.errors import ModelError
-
-_UFUNCS: dict[np.ufunc, Callable[..., SX]] = {
-    np.add: operator.add,
-    np.subtract: operator.sub,
-    np.multiply: operator.mul,
-    np.divide: operator.truediv,
-    np.power: operator.pow,
-    np.float_power: operator.pow,
-    np.negative: operator.neg,
-    np.positive: lambda x: x,
-    np.conjugate: lambda x: x,
-    np.square: lambda x: x**2,
-    np.reciprocal: lambda x: 1 / x,
-    np.absolute: ca.fabs,
-    np.fabs: ca.fabs,
-    np.sign: ca.sign,
-    np.sqrt: ca.sqrt,
-    np.cbrt: lambda x: ca.sign(x) * ca.fabs(x) ** (1 / 3),
-    np.exp: ca.exp,
-    np.expm1: ca.expm1,
-    np.log: ca.log,
-    np.log1p: ca.log1p,
-    np.log2: lambda x: ca.log(x) / np.log(2.0),
-    np.log10: lambda x: ca.log(x) / np.log(10.0),
-    np.sin: ca.sin,
-    np.cos: ca.cos,
-    np.tan: ca.tan,
-    np.arcsin: ca.asin,
-    np.arccos: ca.acos,
-    np.arctan: ca.atan,
-    np.arctan2: ca.atan2,
-    np.sinh: ca.sinh,
-    np.cosh: ca.cosh,
-    np.tanh: ca.tanh,
-    np.arcsinh: ca.asinh,
-    np.arccosh: ca.acosh,
-    np.arctanh: ca.atanh,
-    np.hypot: lambda x, y: ca.sqrt(x**2 + y**2),
-    np.deg2rad: lambda x: x * (np.pi / 180),
-    np.rad2deg: lambda x: x * (180 / np.pi),
-    np.radians: lambda x: x * (np.pi / 180),
-    np.degrees: lambda x: x * (180 / np.pi),
-    np.maximum: ca.fmax,
-    np.minimum: ca.fmin,
-    np.fmax: ca.fmax,
-    np.fmin: ca.fmin,
-    np.floor: ca.floor,
-    np.ceil: ca.ceil,
-    np.greater: operator.gt,
-    np.greater_equal: operator.ge,
-    np.less: operator.lt,
-    np.less_equal: operator.le,
-    np.equal: operator.eq,
-    np.not_equal: operator.ne,
-    np.logical_and: ca.logic_and,
-    np.logical_or: ca.logic_or,
-    np.logical_not: ca.logic_not,
-    np.bitwise_and: ca.logic_and,
-    np.bitwise_or: ca.logic_or,
-    np.invert: ca.logic_not,
-    np.heaviside: lambda x, y: ca.if_else(x > 0, 1, ca.if_else(x < 0, 0, y)),
-}
+from dalembert.systems.elementary import UFUNCS, power
 
 
 class _Symbolic:
@@ -88,11 +27,11 @@ class _Symbolic:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> object:
         kwargs.pop("dtype", None)
         operands = tuple(_object_array(x) for x in inputs)
-        if method != "__call__" or ufunc not in _UFUNCS:
+        if method != "__call__" or ufunc not in UFUNCS:
             # reductions and the rest: NumPy's object loops, which call back into Scalar's operators
             result = getattr(ufunc, method)(*operands, **kwargs)
         else:
-            rule = _UFUNCS[ufunc]
+            rule = UFUNCS[ufunc]
             result = np.frompyfunc(lambda *a: Scalar(rule(*map(_sx, a))), ufunc.nin, 1)(*operands)
             out = kwargs.get("out")
             if isinstance(out, tuple):
@@ -103,8 +42,8 @@ class _Symbolic:
     def __array_function__(
         self, func: Callable[..., object], types: Iterable[type], args: Iterable[object], kwargs: Mapping[str, object]
     ) -> object:
-        if func in _FUNCTIONS:
-            return _FUNCTIONS[func](*args, **kwargs)
+        if func in FUNCTIONS:
+            return FUNCTIONS[func](*args, **kwargs)
         return _dress(func(*(_strip(x) for x in args), **{k: _strip(x) for k, x in kwargs.items()}))
 
 
@@ -153,16 +92,16 @@ def _binary(rule: Callable[..., SX], swapped: bool = False) -> Callable[[Scalar,
         if not isinstance(other, (Scalar, SX, int, float, np.generic, np.ndarray, ca.DM)):
             return NotImplemented
         value = _sx(other)
-        if not value.is_scalar():
+        if not value.is_scalar():  # a matrix of CasADi's own
             return rule(value, self.sx) if swapped else rule(self.sx, value)
         return Scalar(rule(value, self.sx) if swapped else rule(self.sx, value))
 
     return method
 
 
-for _name in ("add", "sub", "mul", "truediv", "pow"):
-    setattr(Scalar, f"__{_name}__", _binary(getattr(operator, _name)))
-    setattr(Scalar, f"__r{_name}__", _binary(getattr(operator, _name), swapped=True))
+for _name, _rule in {**{k: getattr(operator, k) for k in ("add", "sub", "mul", "truediv")}, "pow": power}.items():
+    setattr(Scalar, f"__{_name}__", _binary(_rule))
+    setattr(Scalar, f"__r{_name}__", _binary(_rule, swapped=True))
 for _name in ("lt", "le", "gt", "ge", "eq", "ne"):
     setattr(Scalar, f"__{_name}__", _binary(getattr(operator, _name)))
 for _name, _logic in {"and": ca.logic_and, "or": ca.logic_or}.items():
@@ -170,7 +109,7 @@ for _name, _logic in {"and": ca.logic_and, "or": ca.logic_or}.items():
     setattr(Scalar, f"__r{_name}__", _binary(_logic, swapped=True))
 for _name, _rule in {"neg": operator.neg, "pos": operator.pos, "abs": ca.fabs, "invert": ca.logic_not}.items():
     setattr(Scalar, f"__{_name}__", lambda self, rule=_rule: Scalar(rule(self.sx)))
-for _ufunc, _rule in _UFUNCS.items():
+for _ufunc, _rule in UFUNCS.items():
     # NumPy's object loops call the method that has the ufunc's name
     if _ufunc.nin == 1:
         setattr(Scalar, _ufunc.__name__, lambda self, rule=_rule: Scalar(rule(self.sx)))
@@ -243,6 +182,24 @@ def _dress(x: object) -> object:
     return x
 
 
+def is_symbolic(x: object) -> bool:
+    """Whether a value has symbols in it."""
+    if isinstance(x, (list, tuple)):
+        return any(is_symbolic(y) for y in x)
+    return isinstance(x, (Scalar, SX)) or (isinstance(x, np.ndarray) and x.dtype == object)
+
+
+def elementwise(rule: Callable[..., SX], at: Iterable[object]) -> object:
+    """A function of scalars applied to symbols, numbers and arrays of them."""
+    operands = [_object_array(x.view(np.ndarray) if isinstance(x, Array) else _lifted(x)) for x in at]
+    entries: np.ufunc = np.frompyfunc(lambda *a: Scalar(rule(*map(_sx, a))), len(operands), 1)
+    return _dress(entries(*operands))
+
+
+def _lifted(x: object) -> object:
+    return x if isinstance(x, (Scalar, SX, np.ndarray)) or np.ndim(x) == 0 else _nested(x)  # type: ignore[arg-type]
+
+
 def _where(condition: object, a: object, b: object) -> object:
     choose: np.ufunc = np.frompyfunc(lambda c, x, y: Scalar(ca.if_else(_sx(c), _sx(x), _sx(y))), 3, 1)
     return _dress(choose(*(_object_array(x) if isinstance(x, (Scalar, np.ndarray)) else x for x in (condition, a, b))))
@@ -275,7 +232,7 @@ def _inv(a: NDArray[np.object_]) -> Scalar | Array:
     return symbols(ca.inv(to_sx(a)).T, np.shape(a))
 
 
-_FUNCTIONS: dict[Callable[..., object], Callable[..., object]] = {
+FUNCTIONS: dict[Callable[..., object], Callable[..., object]] = {
     np.where: _where,
     np.linalg.norm: _norm,
     np.linalg.solve: _solve,

@@ -7,8 +7,10 @@ what it returns becomes a CasADi expression.
 from __future__ import annotations
 
 import inspect
+import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar, overload
 
 import casadi as ca
@@ -17,6 +19,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, suggest
 from dalembert.locks import Lock
+from dalembert.systems import interp as interp  # what NumPy's own function does with symbols
 from dalembert.systems.symbolic import Array, Scalar, symbols, to_sx
 
 __all__ = ["Array", "Model", "Scalar", "call", "symbols", "to_sx", "unpack"]
@@ -24,6 +27,7 @@ __all__ = ["Array", "Model", "Scalar", "call", "symbols", "to_sx", "unpack"]
 Model = Callable[..., object] | ArrayLike | SX  # what a user gives for a role: a function of NumPy arrays, or a constant
 T = TypeVar("T")
 _LOCK = Lock()
+_OURS = str(Path(__file__).parents[1])  # where this package lies
 
 
 @contextmanager
@@ -92,15 +96,26 @@ def _guarded(role: str, evaluate: Callable[[], SX]) -> SX:
         with _numpy_mode():
             return evaluate()
     except ModelError as error:
-        raise ModelError(f"{role}: {error}") from error
+        raise ModelError(f"{role}: {error}{_place(error)}") from error
     except Exception as error:
         text = str(error).strip().splitlines()
         hint = "Write it with NumPy functions of its arguments"
         if "no callable" in str(error) or "dtype('O')" in str(error):
             hint = "np.array([...]) of symbols and numbers is a plain array that NumPy cannot treat: build it with np.stack"
         raise ModelError(
-            f"{role} could not be evaluated with symbols: {type(error).__name__}: {text[0] if text else ''}. {hint}"
+            f"{role} could not be evaluated with symbols: {type(error).__name__}: {text[0] if text else ''}{_place(error)}. "
+            f"{hint}"
         ) from error
+
+
+def _place(error: BaseException) -> str:
+    """The line of the model that raised an error: the last one outside of this package and of installed ones."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if not f.filename.startswith(_OURS) and "site-packages" not in f.filename]
+    if not own:
+        return ""
+    line = f": {own[-1].line}" if own[-1].line else ""
+    return f" [{Path(own[-1].filename).name}, line {own[-1].lineno}{line}]"
 
 
 @overload
