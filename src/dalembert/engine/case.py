@@ -68,9 +68,9 @@ class Case:
             raise left[1]
         return cls(system, method, par, inputs, t0, values, None if lam is None else given_multipliers(system, lam))
 
-    def engine(self) -> Engine:
+    def engine(self, vectors: bool = True) -> Engine:
         """The engine of the method on the system."""
-        return prepare(self.system, self.method)
+        return prepare(self.system, self.method, vectors)
 
     def state(self, layout: Layout) -> Array:
         """The state vector at the start: the values, and what the method carries along."""
@@ -155,16 +155,18 @@ def _projected(system: System, values: Values, par: Array, t: float, u: Array) -
     return {name: found.values[name] for name in system.state}
 
 
-def prepare(system: System, method: Method) -> Engine:
+def prepare(system: System, method: Method, vectors: bool = True) -> Engine:
     """The engine of a method on a system, built once and kept with the system."""
     if method.external:
         raise MethodError(f"{method} runs outside of the engine: it has no derivatives, sections or steps of its own to repeat")
     with _BUILDING:  # methods may set options of CasADi that hold for the whole process while they build
-        return system.cache.get(Engine, method, lambda: _build(system, method), ENGINES)
+        key = method if vectors or system.vectors is system else (method, "numbers")
+        return system.cache.get(Engine, key, lambda: _build(system, method, vectors), ENGINES)
 
 
-def _build(system: System, method: Method) -> Engine:
-    program = Program(replace(method.step(system), kept=method.kept(system)))
+def _build(system: System, method: Method, vectors: bool) -> Engine:
+    own = system.vectors if vectors and method.vectorial else system
+    program = Program(replace(method.step(own), kept=method.kept(own)))
     return Engine(program, _settling(system, program))
 
 

@@ -2,64 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
-from scipy.sparse import csc_matrix
 
 from dalembert.engine.large import LargeStage, Link
 from dalembert.engine.newton import Array
-
-Indices = NDArray[np.int64]
-Call = Callable[[], object]
-Bind = Callable[[ca.Function, list[Array], list[Array]], Call]
-
-
-class Pattern:
-    """Where a sparse matrix has entries: rows and columns, column by column."""
-
-    def __init__(self, rows: Indices, columns: Indices, shape: tuple[int, int]) -> None:
-        self.rows, self.columns, self.shape = rows, columns, shape
-        self.starts = np.searchsorted(columns, np.arange(shape[1] + 1))
-
-    @classmethod
-    def of(cls, sparsity: ca.Sparsity) -> Pattern:
-        rows, columns = (np.array(x, dtype=np.int64) for x in sparsity.get_triplet())
-        return cls(rows, columns, sparsity.shape)
-
-    @classmethod
-    def at(cls, keys: Indices, shape: tuple[int, int]) -> Pattern:
-        return cls(keys % shape[0], keys // shape[0], shape)
-
-    @property
-    def keys(self) -> Indices:
-        """One number for each entry, in order."""
-        return self.columns * self.shape[0] + self.rows
-
-    def matrix(self) -> csc_matrix:
-        """A matrix of this pattern, whose `data` are to be filled in."""
-        parts = (np.zeros(len(self.rows)), self.rows.astype(np.int32), self.starts.astype(np.int32))
-        return csc_matrix(parts, shape=self.shape)
-
-
-class Product:
-    """The product of two sparse matrices, as a list of the products of their entries that is made once."""
-
-    def __init__(self, a: Pattern, b: Pattern) -> None:
-        counts = np.diff(a.starts)[b.rows]
-        ends = np.cumsum(counts)
-        self._b = np.repeat(np.arange(len(b.rows)), counts)
-        within = np.arange(len(self._b)) - np.repeat(ends - counts, counts)
-        self._a = np.repeat(a.starts[b.rows], counts) + within
-        shape = a.shape[0], b.shape[1]
-        keys, self._place = np.unique(b.columns[self._b] * shape[0] + a.rows[self._a], return_inverse=True)
-        self.pattern = Pattern.at(keys, shape)
-
-    def __call__(self, a: Array, b: Array) -> Array:
-        weights = a[self._a] * b[self._b]
-        return np.asarray(np.bincount(self._place, weights=weights, minlength=len(self.pattern.rows)), dtype=np.float64)
+from dalembert.engine.nodes import ITERATE, RUN, SOLVE, Call
+from dalembert.engine.patterns import Pattern, Product
+from dalembert.engine.vectors import Bind, Tape
 
 
 class Slope:
@@ -88,35 +37,60 @@ class Slope:
 
 
 class Chain:
-    """The links of a solve on arrays: `start` once for a solve, then `values` and `both` at any iterate."""
+    """The links of a solve on arrays: `load` once for a run, `start` once for a solve, then `values` and `both`."""
 
     def __init__(self, stage: LargeStage, x: Array, known: list[Array], bind: Bind, earlier: list[Chain]) -> None:
-        zero, links, self.names = np.zeros(len(x)), stage.links, stage.names
+        links, self.names, self._tape = stage.links, stage.names, Tape(bind)
+        nodes = self._tape.nodes
+        self._zero, self._x = np.zeros(len(x)), x
+        nodes.zeros.add(nodes.source(self._zero, RUN))
+        # of the state, t, h, u, parameters and earlier unknowns, h and the parameters are those of the whole run
+        self._known = [(a, RUN if i in (2, 4) else SOLVE) for i, a in enumerate(known)]
         self._at = [np.zeros(link.value.numel_out(0)) for link in links]
-        self.residual = self._at[-1]
+        self._once, self._fixed = nodes.once, nodes.fixed
         self._slopes: list[Slope | None] = []
-        self._once: list[Call] = []
-        self._values: list[Call] = []
+        for link in links:
+            self._slopes.append(Slope(link, self._slopes) if link.varies else None)
+        self._steady = [not link.varies or link.straight for link in links]  # whether its slope is that of the whole solve
+        self._values: list[list[Call]] = [self._value(k, link, earlier) for k, link in enumerate(links)]
         self._both: list[Call] = []
         for k, link in enumerate(links):
-            slope = Slope(link, self._slopes) if link.varies else None
-            self._slopes.append(slope)
-            inputs = [*self._at[:k], *known]
-            if slope is None and self._shares(k, earlier):
-                continue
-            if slope is None:
-                self._once.append(bind(link.value, [zero, *inputs], [self._at[k]]))
-                continue
-            sloped = bind(link.slopes, [x, *inputs], slope.entries)
-            if link.straight:
-                base = np.zeros(len(self._at[k]))
-                self._once += [bind(link.value, [zero, *inputs], [base]), sloped, slope.add_up]
-                self._values.append(_straight(base, slope, x, self._at[k]))
-                continue
-            self._values.append(bind(link.value, [x, *inputs], [self._at[k]]))
-            self._both += [sloped, slope.add_up]
+            if link.varies and not link.straight:
+                self._sloped(k, link)
+        self.residual, last = self._at[-1], self._slopes[-1]
+        assert last is not None
+        self.matrix, self.pattern = last.matrix, last.pattern
+
+    def _inputs(self, k: int, x: Array) -> list[tuple[Array, int]]:
+        """What link number `k` is a function of, and how often that changes."""
+        cuts = [(a, ITERATE if self._slopes[j] is not None else SOLVE) for j, a in enumerate(self._at[:k])]
+        return [(x, RUN if x is self._zero else ITERATE), *cuts, *self._known]
+
+    def _value(self, k: int, link: Link, earlier: list[Chain]) -> list[Call]:
+        """The calls for the value of a link at an iterate."""
+        slope, bind = self._slopes[k], self._tape.bind
+        if slope is None:
+            if not self._shares(k, earlier):
+                bind(link.value, self._inputs(k, self._zero), [self._at[k]], SOLVE)
+            return []
+        if link.straight:
+            base = np.zeros(len(self._at[k]))
+            bind(link.value, self._inputs(k, self._zero), [base], SOLVE)
+            bind(link.slopes, self._inputs(k, self._x), slope.entries, SOLVE)
+            self._once.append(slope.add_up)
+            return [_straight(base, slope, self._x, self._at[k])]
+        return bind(link.value, self._inputs(k, self._x), [self._at[k]], ITERATE)
+
+    def _sloped(self, k: int, link: Link) -> None:
+        """The calls for the slope of a link; they are those of the whole solve where nothing in it changes."""
+        slope = self._slopes[k]
         assert slope is not None
-        self.matrix, self.pattern = slope.matrix, slope.pattern
+        calls = self._tape.bind(link.slopes, self._inputs(k, self._x), slope.entries, ITERATE)
+        self._steady[k] = not calls and all(j < 0 or self._steady[j] for j in link.sources)
+        if self._steady[k]:
+            self._once.append(slope.add_up)
+        else:
+            self._both += [*calls, slope.add_up]
 
     def _shares(self, k: int, earlier: list[Chain]) -> bool:
         """Take a value over from an earlier solve, where that has it."""
@@ -133,26 +107,33 @@ class Chain:
         """The values of all cuts."""
         return self._at[:-1]
 
+    def load(self) -> None:
+        """What does not change in a run."""
+        _do(self._fixed)
+
     def refresh(self) -> None:
         """The values of all cuts, without the residual."""
-        for call in self._values[:-1]:
-            call()
+        for calls in self._values[:-1]:
+            _do(calls)
 
     def start(self) -> None:
         """What does not change while the unknowns are found."""
-        for call in self._once:
-            call()
+        _do(self._once)
 
     def values(self) -> None:
         """The residual."""
-        for call in self._values:
-            call()
+        for calls in self._values:
+            _do(calls)
 
     def both(self) -> None:
         """The residual, and its Jacobian."""
         self.values()
-        for call in self._both:
-            call()
+        _do(self._both)
+
+
+def _do(calls: list[Call]) -> None:
+    for call in calls:
+        call()
 
 
 def _straight(base: Array, slope: Slope, x: Array, out: Array) -> Call:

@@ -26,7 +26,7 @@ LOOSE = 1e-2  # for the velocity level of methods that do not keep it
 
 def given_roles(system: System) -> list[str]:
     """What the user gave, but for what is drawn."""
-    return [role for role in system._functions if role in system.given and role != "points"]
+    return [role for role in system.stated() if role != "points"]
 
 
 def finite(system: System) -> SX:

@@ -78,6 +78,14 @@ class LargeProgram(Program):
         return self.step, [], Factors()
 
     @cached_property
+    def prelude(self) -> ca.Function:
+        return ca.Function("prelude", [self.step.h, self.step.par], [type(self.step.t)(0, 1)])
+
+    @cached_property
+    def hot(self) -> list[SX]:
+        return [*self.common, type(self.step.t).sym("constants", 0)]
+
+    @cached_property
     def linked(self) -> Linked:
         return self.step.linked()
 
@@ -97,7 +105,7 @@ class LargeProgram(Program):
         for k, (solve, chain) in enumerate(zip(self.step.solves, self.linked.chains, strict=True)):
             x, hot = solve.unknowns, [*self.hot, *known[len(self.common) :]]
             guess = ca.Function(f"guess{k}", [*hot, solve.last, solve.before], [ca.densify(solve.guess)])
-            names = tuple(symbol[0].element_hash() for symbol, _ in chain.cuts)
+            names = tuple(symbol[0].element_hash() if isinstance(symbol, SX) else symbol.__hash__() for symbol, _ in chain.cuts)
             links, weigh = _links(x, known, chain), weighing(k, solve, known)
             out.append(LargeStage(x.numel(), measured(solve), weigh, guess, links, names))
             known = [*known, x]

@@ -91,7 +91,7 @@ class Program:
         self.n_unknowns = sum(sizes)
         self.n_kept = sum(int(solve.scale.numel()) + 1 for solve in step.solves) + 2  # see Memory
         self.cuts = np.cumsum(sizes)[:-1].tolist()  # where a vector of all unknowns falls into solves
-        self.working = ca.sparsify(SX(ca.vertcat(*step.work.values()))).nnz() > 0
+        self.working = not all(ca.densify(x).is_zero() for x in step.work.values())
 
     @cached_property
     def looks(self) -> list[Look]:
@@ -177,7 +177,7 @@ class Program:
 
     @cached_property
     def _first(self) -> ca.Function:
-        starts = [SX(s.unknowns.numel(), 1) if s.start is None else s.start for s in self.step.solves]
+        starts = [type(s.unknowns)(s.unknowns.numel(), 1) if s.start is None else s.start for s in self.step.solves]
         known = ca.veccat(*self.common, self.step.known)
         return ca.Function("first", [known], [ca.densify(ca.vertcat(*starts)) if starts else SX(0, 1)])
 
@@ -194,7 +194,7 @@ class Program:
     @property
     def large(self) -> bool:
         """Whether the step is left as it is, and factorised in numbers."""
-        return self.n_unknowns > LARGE or (self.n_unknowns > MANY and self.size > LARGE)
+        return isinstance(self.step.t, ca.MX) or self.n_unknowns > LARGE or (self.n_unknowns > MANY and self.size > LARGE)
 
     @cached_property
     def operations(self) -> int:

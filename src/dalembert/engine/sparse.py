@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import splu
 
-from dalembert.engine.chains import Chain, Pattern
+from dalembert.engine.chains import Chain
 from dalembert.engine.large import LargeProgram, LargeStage
 from dalembert.engine.looks import HUGE, ROUNDING
 from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task, VirtualMachine
 from dalembert.engine.newton import TINY, Array, Parts
+from dalembert.engine.patterns import Pattern
 
 SYMMETRIC = 0.25  # of a matrix: the skew part up to which the symmetric part is tried in its place
 NOISE = 1e-26  # the square of a size at which rounding may be all that is left
@@ -123,15 +124,20 @@ class Sparse(VirtualMachine):
     def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
         """Advance a memory by the steps of a task, up to one that fails."""
         if self.careful:
-            return super().run(memory, out, task)
+            with np.errstate(all="ignore"):
+                return super().run(memory, out, task)
         # a slow change with old factors is no sign of round-off
         rule = replace(task.rule, refresh=max(task.rule.refresh, REFRESH), floor=min(task.rule.floor, FLOOR))
-        return super().run(memory, out, replace(task, rule=rule))
+        with np.errstate(all="ignore"):  # what is not finite is found where it matters
+            return super().run(memory, out, replace(task, rule=rule))
 
     def _load(self, memory: Memory, h: float, inputs: Array) -> None:
         for factor in self._factors:
             factor.drop()
         super()._load(memory, h, inputs)
+        with np.errstate(all="ignore"):
+            for chain in self._chains:
+                chain.load()
 
     def _solve(self, k: int, at: Place, single: memoryview[float]) -> tuple[Call, Parts]:
         stage = self.large.large_stages[k]
@@ -218,7 +224,7 @@ class _Own:
             else:
                 own, by = (x, change) if self.seen is None else (x[self.seen], change[self.seen])
                 relative = by / (np.abs(own) + scale + TINY)
-            return float(relative @ relative / len(relative) + 0.0 * change.sum())
+            return float(np.square(relative).sum() / len(relative) + 0.0 * change.sum())
 
     def ratio(self, x: Array, residual: Array, J: csc_matrix, scale: Array) -> float:
         """The square of the residual relative to the size of its terms, as in `looks`."""
@@ -232,4 +238,4 @@ class _Own:
                 own[self.seen] += scale
             terms = J @ own + (1 + ROUNDING) * rows + TINY
             ratio = np.where(terms < HUGE, residual / terms, HUGE)
-            return float(ratio @ ratio)
+            return float(np.square(ratio).sum())

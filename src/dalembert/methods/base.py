@@ -34,6 +34,7 @@ class Method:
     keeps: ClassVar[str]
     source: ClassVar[str]
     index: ClassVar[int] = 3  # the highest index of constraints that it treats; 0 for none
+    vectorial: ClassVar[bool] = False  # whether its step can be made of vectors, see `Constrained.vectors`
     external: ClassVar[bool] = False  # whether it integrates the index-reduced equations, without a step of its own
 
     @property
@@ -90,7 +91,8 @@ class Method:
     def kept(self, system: System) -> tuple[ca.Function, ...]:
         """What must be small at the end of a step: functions `(state, t, par, state before, h) -> values, sizes`."""
         symbols = {name: getattr(system, name) for name in system.state}
-        start, h = {name: ca.SX.sym(name, symbol.numel()) for name, symbol in symbols.items()}, ca.SX.sym("h")
+        kind = type(system.t)
+        start, h = {name: kind.sym(name, symbol.numel()) for name, symbol in symbols.items()}, kind.sym("h")
         inputs = [ca.vertcat(*symbols.values()), system.t, system.par, ca.vertcat(*start.values()), h]
         found = system.held(self.exact_levels, start, ca.fabs(h))
         return tuple(ca.Function("kept", inputs, [ca.densify(e) for e in pair]) for pair in found)

@@ -71,7 +71,7 @@ def _pushed(s: _Stages, cut: Cut, places: list[int]) -> SX | None:
     if S is None or inverse is None or b in s.several or not explicit or len(form.acting(b)) != 1:
         return None
     n, m = S.shape
-    columns = [float(weights[j]) * s.h * (inverse @ _slope(s, S, j)) if weights[j] else SX(n, m) for j in places]
+    columns = [float(weights[j]) * s.h * (inverse @ _slope(s, S, j)) if weights[j] else s.kind(n, m) for j in places]
     return ca.horzcat(*columns)
 
 
@@ -94,5 +94,5 @@ def _slope(s: _Stages, S: SX, i: int) -> SX:
     """A sparse matrix of `(q, t)` at a place."""
     form = s.form
     f = ca.Function("slope", [form.y["q"], form.t, form.par], [S])
-    out: SX = f(s.value("q", i), s.times[i], form.par)
+    out: SX = f.call([s.value("q", i), s.times[i], form.par], isinstance(s.h, ca.MX))[0]
     return out

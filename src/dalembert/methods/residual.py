@@ -36,14 +36,14 @@ class _Stages:
     """The values of all blocks at all places, as expressions of the unknowns."""
 
     def __init__(self, form: Form, scheme: Scheme, h: SX) -> None:
-        self.form, self.scheme, self.h = form, scheme, h
+        self.form, self.scheme, self.h, self.kind = form, scheme, h, type(h)
         self.k, self.places = scheme.stages, len(scheme.c)
         self.end = self.places - 1
         self.times = [form.t + float(c) * h for c in scheme.c]
         # algebraic states of a form with a basis are those of the last stage, where that is the end of the step
         self.closed = bool(form.closing.numel()) and not (form.basis is not None and scheme.table(0).stiffly_accurate)
         late = self.closed and ca.depends_on(form.closing, form.u)  # the input at the end of the step
-        self.u = SX.sym("u", form.u.numel(), self.k + late)
+        self.u = self.kind.sym("u", form.u.numel(), self.k + late)
         self.input_nodes = tuple(float(c) for c in (*scheme.c[: self.k], *([1.0] * late)))
         self.several = {b for b in form.y if len({id(scheme.table(m)) for m in form.acting(b)}) > 1}
         self.unknowns: dict[Node, SX] = {}
@@ -58,26 +58,29 @@ class _Stages:
         for b, y in form.y.items():
             for i in range(self.k):
                 if (b, i) not in self.known:
-                    self.unknowns[b, i] = SX.sym(f"{b}{i}", y.numel())
+                    self.unknowns[b, i] = self.kind.sym(f"{b}{i}", y.numel())
 
     def _multipliers(self) -> None:
         """`lam` and `mu` at the stages, of the unknown multipliers and of the one carried along."""
         form, scheme = self.form, self.scheme
-        m, self.carried = form.lam.numel(), SX.sym("carried", 0)
+        m, self.carried = form.lam.numel(), self.kind.sym("carried", 0)
         mix = np.eye(self.k) if scheme.multipliers is None else scheme.multipliers
         first = int(scheme.carried and m > 0)
-        own = [SX.sym(f"lam{i}", m) for i in range(first, mix.shape[1])] if m else []
+        own = [self.kind.sym(f"lam{i}", m) for i in range(first, mix.shape[1])] if m else []
         for i, symbol in enumerate(own, first):
             self.unknowns["lam", i] = symbol
         if first:
-            self.carried = form.begin.get("lam", SX.sym("carried", m))
+            self.carried = form.begin.get("lam", self.kind.sym("carried", m))
             own = [self.carried, *own]
         # each stage begins with the same multiplier, where one is known
-        self.hinted, self.pushed = SX.sym("hinted", m), SX.sym("pushed", form.inertia["v"].size1() if "v" in form.inertia else 0)
+        self.hinted, self.pushed = (
+            self.kind.sym("hinted", m),
+            self.kind.sym("pushed", form.inertia["v"].size1() if "v" in form.inertia else 0),
+        )
         self.shares = np.linalg.lstsq(mix, np.ones(self.k), rcond=None)[0]
         self.lam = [combined(row, own, m) for row in mix] if m else [form.lam] * self.k
         count = form.mu.numel()
-        self.mu = [SX.sym(f"mu{i}", count) for i in range(self.k)]
+        self.mu = [self.kind.sym(f"mu{i}", count) for i in range(self.k)]
         if count:
             self.unknowns |= {("mu", i): symbol for i, symbol in enumerate(self.mu)}
 
@@ -86,13 +89,13 @@ class _Stages:
         form, scheme = self.form, self.scheme
         n = form.w.numel()
         if self.closed and not n:
-            self.unknowns["close", self.end] = SX.sym("close", form.closing.numel())
+            self.unknowns["close", self.end] = self.kind.sym("close", form.closing.numel())
         seen = {level for level, e in form.levels.items() if ca.depends_on(e, form.w)} if n else set()
         looked = {int(i) for level in seen & set(scheme.rows) for i in np.flatnonzero(np.abs(scheme.rows[level]).sum(axis=0))}
         places = [i for i in range(self.places) if n and (i < self.k or i in looked or (i == self.end and self.closed))]
         # a stage or node that is the end of the step has the same w
         same = next((i for i in places if i < self.end and self._is_end(i)), self.end)
-        self.w = {i: SX.sym(f"w{i}", n) for i in places if i != self.end or same == self.end}
+        self.w = {i: self.kind.sym(f"w{i}", n) for i in places if i != self.end or same == self.end}
         self.unknowns |= {("w", i): symbol for i, symbol in self.w.items()}
         if self.end in places:
             self.w[self.end] = self.w[same]
@@ -120,7 +123,9 @@ class _Stages:
         values = [self.value(b, i) if b in needs else symbol for b, symbol in form.y.items()]
         lam = self.lam[i] if stage else self.unknowns.get(("close", i), form.lam) if form.lam.numel() else form.lam
         mu, u = (self.mu[i], self.u[:, i]) if stage else (form.mu, self.u[:, -1])
-        return f(*values, self.w.get(i, form.w), lam, mu, self.times[i], u, form.par)
+        arguments = [*values, self.w.get(i, form.w), lam, mu, self.times[i], u, form.par]
+        out: SX = f.call(arguments, isinstance(self.h, ca.MX))[0]
+        return out
 
     def part(self, m: int, block: str, i: int) -> SX:
         """A part of the right-hand side of a block at a stage."""
@@ -129,7 +134,7 @@ class _Stages:
     def right(self, block: str, i: int) -> SX:
         """The right-hand side of a block at a stage."""
         n = self.form.y[block].numel()
-        return sum((self.part(m, block, i) for m in self.form.acting(block)), SX(n, 1))
+        return sum((self.part(m, block, i) for m in self.form.acting(block)), self.kind(n, 1))
 
     def weights(self, block: str, i: int) -> Array:
         return np.asarray(self.scheme.weights((self.form.acting(block) or [0])[0])[i])
@@ -142,7 +147,7 @@ class _Stages:
         if key not in self._named:
             self._named[key] = whole = self._value(block, i)
             if block in self.several or self.weights(block, i).any():  # else it is the value at the beginning
-                self._named[key] = SX.sym(f"{block}{i}", whole.numel())
+                self._named[key] = self.kind.sym(f"{block}{i}", whole.numel())
                 self.cuts.append(Cut(self._named[key], ca.densify(whole), block, i))
         return self._named[key]
 
@@ -172,10 +177,10 @@ class _Stages:
 
     def moved(self, block: str, i: int) -> SX:
         """The increment over `h` at a place, of a block that several parts move."""
-        n, total = self.form.y[block].numel(), SX(self.form.y[block].numel(), 1)
+        n, total = self.form.y[block].numel(), self.kind(self.form.y[block].numel(), 1)
         for m in self.form.acting(block):
             W = self.scheme.weights(m)[i]
-            total += combined(W, [self.part(m, block, j) if W[j] else SX(n, 1) for j in range(self.k)], n)
+            total += combined(W, [self.part(m, block, j) if W[j] else self.kind(n, 1) for j in range(self.k)], n)
         return total
 
     def rate(self, block: str, j: int) -> SX:
@@ -238,7 +243,7 @@ class _Stages:
 
     def _size(self, name: str, n: int) -> SX:
         """The size of a kind of unknown or row."""
-        size = self.begun(self.form.sizes.get(name, SX(1.0)))
+        size = self.begun(self.form.sizes.get(name, self.kind(1.0)))
         return size if size.numel() == n else ca.repmat(size, n, 1)
 
     def begun(self, e: SX) -> SX:
@@ -285,7 +290,7 @@ class _Stages:
         places = [i for i in range(self.places) if np.abs(R[:, i]).max() > 1e-14]
         values = [self.at(g, i) for i in places]
         moments = any(np.count_nonzero(row) > 1 for row in R)
-        factor = SX(1.0) if not moments else self.h if level == "nonholonomic" else 1 / self.h
+        factor = self.kind(1.0) if not moments else self.h if level == "nonholonomic" else 1 / self.h
         size = ca.fabs(factor) * self._size(level, g.numel())
         weights = np.where(np.abs(R) > 1e-14, R, 0.0)[:, places]
         return [(factor * combined(row, values, g.numel()), size) for row in weights]
@@ -332,7 +337,7 @@ def _end(s: _Stages) -> dict[str, SX]:
 
 def _reported(s: _Stages) -> SX:
     """The multipliers that a step reports."""
-    return combined(s.scheme.report[0], s.lam, s.form.lam.numel()) if s.scheme.report else SX(0, 1)
+    return combined(s.scheme.report[0], s.lam, s.form.lam.numel()) if s.scheme.report else s.kind(0, 1)
 
 
 def _work(s: _Stages) -> tuple[SX, SX]:
@@ -340,7 +345,7 @@ def _work(s: _Stages) -> tuple[SX, SX]:
     power, b = s.form.power, s.scheme.table(0).b
     reaction = power.moving if "position" in s.scheme.rows and not s.scheme.stabilised else power.reaction
     parts = [ca.densify(power.supplied + reaction), ca.densify(power.dissipated)]
-    values = [[s.at(e, i) if not e.is_zero() else SX(0.0) for i in range(s.k)] for e in parts]
+    values = [[s.at(e, i) if not e.is_zero() else s.kind(0.0) for i in range(s.k)] for e in parts]
     supplied, dissipated = (s.h * combined(b, v, 1) for v in values)
     return supplied, dissipated
 

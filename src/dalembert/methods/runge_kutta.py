@@ -16,7 +16,6 @@ from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
-from casadi import SX
 
 from dalembert.checking import one_of, whole
 from dalembert.errors import MethodError
@@ -32,6 +31,7 @@ from dalembert.systems.needs import Need
 class RungeKutta(Method):
     """A method given by its scheme."""
 
+    vectorial: ClassVar[bool] = True
     treats: ClassVar[tuple[str, ...]] = KINDS
 
     @cached_property
@@ -44,7 +44,7 @@ class RungeKutta(Method):
         return self.scheme
 
     def step(self, system: System) -> Step:
-        own, h = self.scheme_on(system), SX.sym("h")
+        own, h = self.scheme_on(system), type(system.t).sym("h")
         # explicit methods keep nothing: they act on velocities, and need no momenta
         return residual.step(system.form(h) if own.implicit else system.rate_form(h), own, h)
 

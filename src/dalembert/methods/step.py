@@ -102,6 +102,8 @@ class Step:
 def combined(weights: Iterable[float], values: Sequence[SX], n: int, factor: SX | None = None) -> SX:
     """A linear combination of columns of length `n`, times a factor; equal columns are taken together, zero weights left out."""
     terms: list[tuple[float, SX]] = []
+    values = list(values)
+    zero = (type(values[0]) if values else SX)(n, 1)
     for w, x in zip(weights, values, strict=True):
         same = next((i for i, (_, other) in enumerate(terms) if w and ca.is_equal(x, other)), None)
         if same is not None:
@@ -109,10 +111,10 @@ def combined(weights: Iterable[float], values: Sequence[SX], n: int, factor: SX 
         elif w:
             terms.append((float(w), x))
     if factor is None:
-        return sum((x if w == 1 else w * x for w, x in terms), SX(n, 1))
+        return sum((x if w == 1 else w * x for w, x in terms), zero)
     if all(np.frexp(abs(w))[0] == 0.5 for w, _ in terms):  # powers of two: the product with the factor is exact
-        return sum(((w * factor) * x for w, x in terms), SX(n, 1))
-    return factor * sum((w * x for w, x in terms), SX(n, 1))
+        return sum(((w * factor) * x for w, x in terms), zero)
+    return factor * sum((w * x for w, x in terms), zero)
 
 
 @dataclass(frozen=True)
@@ -158,7 +160,7 @@ def split_solves(blocks: Sequence[Block]) -> tuple[Solve, ...]:
 def _coupled(blocks: Sequence[Block]) -> set[tuple[int, int]]:
     """Which rows contain which unknowns, as numbers of blocks."""
     count = len(blocks)
-    if count <= FEW:
+    if count <= FEW or isinstance(blocks[0].row, ca.MX):
         every = ((i, j) for i in range(count) for j in range(count) if i != j)
         return {(i, j) for i, j in every if ca.depends_on(blocks[i].row, blocks[j].unknowns)}
     jacobian = ca.jacobian_sparsity(ca.vertcat(*(b.row for b in blocks)), ca.vertcat(*(b.unknowns for b in blocks)))
@@ -171,13 +173,13 @@ def _solve(blocks: list[Block]) -> Solve:
     """One solve: what moves before the multipliers, in the order of elimination."""
     blocks = sorted(blocks, key=lambda b: b.multiplier)
     x = ca.vertcat(*(b.unknowns for b in blocks))
-    last, before = SX.sym("last", x.numel()), SX.sym("before", x.numel())
+    last, before = type(x).sym("last", x.numel()), type(x).sym("before", x.numel())
     levels = sum((b.levels for b in blocks), ())
     alone = all(b.multiplier for b in blocks)
     if alone:
         levels = (0,) * x.numel()
     scale = ca.vertcat(*(b.size for b in blocks if alone or not b.multiplier))
-    starts = [SX(b.unknowns.numel(), 1) if b.start is None else b.start for b in blocks]
+    starts = [type(x)(b.unknowns.numel(), 1) if b.start is None else b.start for b in blocks]
     start = ca.vertcat(*starts)
     return Solve(
         x, ca.densify(ca.vertcat(*(b.row for b in blocks))), _guess(blocks, x, last, before), scale, last, before, levels,

@@ -54,6 +54,8 @@ class Sweep:
 
 def sweep(form: Form, scheme: Scheme, unknowns: Mapping[tuple[str, int], SX]) -> Sweep | None:
     """The sweeps of a scheme on a form; None where its stages are not of this kind."""
+    if isinstance(form.t, ca.MX):  # of vectors: their stages are too many to be written out
+        return None
     inverse = form.inverse("v") if "v" in form.y and "v" in form.inertia else None
     plain = set(form.y) == {"q", "v"} and not (form.w.numel() or form.mu.numel() or form.basis is not None)
     if not plain or inverse is None or len(form.parts) != 2 or scheme.multipliers is not None or scheme.carried or scheme.nodes:

@@ -175,9 +175,12 @@ class System(ABC):
 
     def _define(self, role: str, expression: SX) -> None:
         function = ca.Function(role, self.symbols(), [expression], [*self.arguments, "par"], [role])
+        self._adopt(role, function)
+        self.cache.get(type(expression), (role, function.__hash__()), lambda: expression, EXPRESSIONS)
+
+    def _adopt(self, role: str, function: ca.Function) -> None:
         with _DEFINING:  # a new dictionary: other threads may be going through this one
             self._functions = {**self._functions, role: function}
-        self.cache.get(SX, (role, function.__hash__()), lambda: expression, EXPRESSIONS)
 
     def _finite(self, value: SX, role: str) -> None:
         """Refuse nan written into a model as a constant."""
@@ -190,6 +193,10 @@ class System(ABC):
     def has(self, role: str) -> bool:
         """Whether the system has this role, with an entry that is not structurally zero."""
         return role in self._functions and self._functions[role].nnz_out(0) > 0
+
+    def stated(self) -> list[str]:
+        """The roles that were given."""
+        return [role for role in self._functions if role in self.given]
 
     def depends(self, role: str, *names: str) -> bool:
         """Whether a role depends on any of the named arguments."""
@@ -208,9 +215,11 @@ class System(ABC):
         self._checknames(role, given)
         own, function = {name: getattr(self, name) for name in self.arguments}, self._functions[role]
         values = own | {name: value for name, value in given.items() if value is not None}
+        kind, inline = type(self.t), function.is_a("MXFunction")
         if all(values[name] is own[name] for name in own):  # as it was written; expressions may be changed, this one not
-            return SX(self.cache.get(SX, (role, function.__hash__()), lambda: function(*own.values(), self.par), EXPRESSIONS))
-        out: SX = function(*values.values(), self.par)
+            key = role, function.__hash__()
+            return kind(self.cache.get(kind, key, lambda: function.call([*own.values(), self.par], inline)[0], EXPRESSIONS))
+        out: SX = function.call([*values.values(), self.par], inline)[0]
         return out
 
     def role(self, role: str, **arguments: SX | None) -> SX:
@@ -254,6 +263,11 @@ class System(ABC):
             own = ca.vertcat(*(getattr(self, name) for name in self.variables if name != "v"))
             return ca.densify(ca.gradient(self.expression(self.energy_role), own))
         raise KeyError(role)
+
+    @property
+    def vectors(self) -> Self:
+        """The same system with vectors for symbols, where it is made of many equal parts; else itself."""
+        return self
 
     @property
     def drawn(self) -> bool:

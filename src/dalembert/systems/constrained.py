@@ -12,9 +12,9 @@ from casadi import SX
 
 from dalembert.checking import MOST, whole
 from dalembert.errors import ModelError
-from dalembert.systems import scales
-from dalembert.systems.base import System
-from dalembert.systems.elements import Element, Repeated, repeated
+from dalembert.systems import composed, scales
+from dalembert.systems.composed import COMPOSED, Composed
+from dalembert.systems.elements import Element, repeated
 from dalembert.systems.form import Power
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture, attach
@@ -46,7 +46,7 @@ class Stated(TypedDict):
     normal: SX | None
 
 
-class Constrained(System):
+class Constrained(Composed):
     """Constraints, dissipation, forces and inputs: common to the Lagrangian and the Hamiltonian side.
 
     `momenta` is the second half of the state, `"v"` or `"p"`.
@@ -58,10 +58,7 @@ class Constrained(System):
         ["mass", "potential", "hamiltonian", "holonomic", "nonholonomic", "dissipation", "force", "inputs", "kinematics",
          "gyroscopic", "invariants", "points"]
     )  # fmt: skip
-    q: SX
-    v: SX
     p: SX
-    repeated: tuple[Repeated, ...] = ()  # the elements that it is made of
 
     def _define_common(
         self, given: Roles, picture: Picture | None, invariants: Model | None = None, elements: Sequence[Element] | None = None
@@ -71,6 +68,7 @@ class Constrained(System):
         if inputs is not None:
             self._define_inputs(inputs)
         self.repeated = repeated(self, elements)
+        self.many = composed.large(self.n, self.repeated)
         extra: dict[str, object] = {}
         if invariants is not None:
             value = column("invariants", self._trace("invariants", invariants, ("q",)))
@@ -84,20 +82,15 @@ class Constrained(System):
             g = column("holonomic", self._trace("holonomic", holonomic, ("q", "t", "invariants"), extra))
         self._define_holonomic(g)
         own = ("q", "v", "p", "t") if "p" in self.state else ("q", "v", "t")
-        damping = [e.matrix(self) for e in self.repeated if "dissipation" in e.roles]
-        if dissipation is not None:
-            damping.append(square("dissipation", self._trace("dissipation", dissipation, own), self.nv))
-        if damping:
-            self._define("dissipation", sum(damping[1:], damping[0]))
-        forces = [e.column("force", self) for e in self.repeated if "force" in e.roles]
+        R = None if dissipation is None else square("dissipation", self._trace("dissipation", dissipation, own), self.nv)
+        self._compose("dissipation", R)
+        f = None
         if force is not None:
             if not self.nu and callable(force) and "u" in getattr(getattr(force, "__code__", None), "co_varnames", ()):
                 raise ModelError("force uses u, but the system has no inputs: say how many, inputs=1, or give their matrix B(q)")
             f = column("force", self._trace("force", force, (*own, "u")), self.nv)
             self._finite(f, "force")
-            forces.append(f)
-        if forces:
-            self._define("force", sum(forces[1:], forces[0]))
+        self._compose("force", f)
         if nonholonomic is not None:
             self._define_nonholonomic(nonholonomic)
         attach(self, picture)
@@ -134,21 +127,7 @@ class Constrained(System):
         for i in range(g.numel()):
             if i not in acting:
                 raise ModelError(f"holonomic constraint {i + 1} does not depend on q")
-        g = ca.vertcat(g, *(ca.vec(e.values("holonomic", self)) for e in self.repeated if e.constraints))
-        if g.numel():
-            self._define("holonomic", ca.densify(g))
-
-    def elements_of(self, role: str) -> tuple[str, SX, tuple[Repeated, ...]]:
-        """A role, the part of it that is not made of elements, and the elements that have it."""
-        have = tuple(e for e in self.repeated if role in e.roles)
-        if role == "potential":
-            return role, self.expression("own_potential" if have else role), have
-        return role, self.expression(role)[: self._own] if self._own else SX(0, 1), have
-
-    @property
-    def _own(self) -> int:
-        """The number of holonomic constraints that are not those of elements; they are the first."""
-        return self.mh - sum((e.constraints * e.count for e in self.repeated), 0)
+        self._compose("holonomic", ca.densify(g) if g.numel() else None)
 
     def _define_nonholonomic(self, nonholonomic: Model) -> None:
         """`A(q) v + a(q, t)`, checked to be linear in `v`; a matrix `A(q)` may be given instead."""
@@ -197,12 +176,18 @@ class Constrained(System):
 
     def _derived(self, role: str) -> SX:
         """Expressions that follow from the given roles, made when first asked for."""
-        if role == "normal":  # dg/dq of the holonomic constraints
-            own = ca.jacobian(self.expression("holonomic")[: self._own], self.q) if self._own else SX(0, self.n)
-            return ca.vertcat(own, *(e.normal(self) for e in self.repeated if e.constraints))
-        if role == "normal_radius":  # radii of curvature of the holonomic constraints
-            own = scales.radii(self.role("normal")[: self._own, :], self.q)
-            return ca.vertcat(own, *(ca.vec(e.values("radius", self)) for e in self.repeated if e.constraints))
+        if role in COMPOSED and self.repeated:
+            value = composed.added(self, role)
+            if value is not None:
+                return value
+        if role == "own_normal" or (role == "normal" and not self.repeated):  # dg/dq of the holonomic constraints
+            return ca.jacobian(self.own("holonomic"), self.q) if self._own else SX(0, self.n)
+        if role == "normal":
+            return ca.vertcat(self.own(role), *(e.normal(self) for e in self.repeated if e.constraints))
+        if role == "own_normal_radius" or (role == "normal_radius" and not self.repeated):  # radii of their curvature
+            return scales.radii(self.own("normal"), self.q)
+        if role == "normal_radius":
+            return ca.vertcat(self.own(role), *(ca.vec(e.values("radius", self)) for e in self.repeated if e.constraints))
         if role == "radius":  # and of all rows of the jacobian
             if self.has("kinematics"):
                 return scales.radii(self.role("jacobian"), self.q)
@@ -213,8 +198,12 @@ class Constrained(System):
                 rows = rows @ self.expression("kinematics")
             return ca.vertcat(rows, ca.jacobian(self.expression("nonholonomic"), self.v)) if self.mn else rows
         if role == "rate":  # g_t, and what A(q) v + a(q, t) has beside A v
-            own = ca.jacobian(self.expression("holonomic"), self.t) if self.mh else SX(0, 1)
-            return ca.vertcat(own, self.expression("nonholonomic", v=SX.zeros(self.nv))) if self.mn else own
+            own = self.role("normal_rate")
+            return ca.vertcat(own, self.expression("nonholonomic", v=type(self.v).zeros(self.nv))) if self.mn else own
+        if role == "own_normal_rate" or (role == "normal_rate" and not self.repeated):  # g_t
+            return ca.jacobian(self.own("holonomic"), self.t) if self._own else SX(0, 1)
+        if role == "normal_rate":
+            return ca.vertcat(self.own(role), *(e.rates(self) for e in self.repeated if e.constraints))
         if role == "drift":  # the constraints at velocity level
             return ca.densify(self.role("jacobian") @ self.v + self.role("rate"))
         if role == "curvature":  # the rate of `drift` at a constant v: (G v)_q v + 2 G_t v + g_tt for holonomic constraints
@@ -225,7 +214,16 @@ class Constrained(System):
     @property
     def moving(self) -> bool:
         """Whether a constraint moves by itself: `g_t` or `a(q, t)` is not zero."""
-        return bool(self.m) and ca.sparsify(self.role("rate")).nnz() > 0
+        if self.scalars is not None:
+            return self.scalars.moving
+        own = self.own("normal_rate") if self.many else self.role("rate")
+        return bool(self.m) and (ca.sparsify(own).nnz() > 0 or (self.many and self._moved()))
+
+    def _moved(self) -> bool:
+        """Whether a constraint of an element, or a nonholonomic one, moves by itself."""
+        if any(e.depends("holonomic", "t") for e in self.repeated):
+            return True
+        return bool(self.mn) and ca.sparsify(self.expression("nonholonomic", v=SX.zeros(self.nv))).nnz() > 0
 
     def qdot(self, q: SX, v: SX) -> SX:
         """`q'` for a velocity: `v` itself, or `Z(q) v`."""
@@ -234,7 +232,7 @@ class Constrained(System):
     @property
     def mh(self) -> int:
         """Number of holonomic constraints."""
-        return int(self._functions["holonomic"].size1_out(0)) if "holonomic" in self._functions else 0
+        return self._own + sum((e.constraints * e.count for e in self.repeated), 0)
 
     @property
     def mn(self) -> int:
@@ -246,18 +244,13 @@ class Constrained(System):
         """Number of all constraints, which is that of the multipliers: holonomic ones first."""
         return self.mh + self.mn
 
-    @property
-    def nv(self) -> int:
-        """Number of velocities: that of the coordinates, unless `kinematics` says otherwise."""
-        return int(self.v.numel())
-
     def _counts(self) -> dict[str, int]:
         kinds = {"holonomic constraints": self.mh, "nonholonomic constraints": self.mn}
         return {"coordinates": self.n, **kinds, "inputs": self.nu}
 
     def applied(self, q: SX, v: SX, t: SX, u: SX, p: SX | None = None) -> SX:
         """Applied force plus inputs, `f(q, v, t, u) + B(q) u`."""
-        f = SX(self.nv, 1)
+        f = type(q)(self.nv, 1)
         if self.has("force"):
             f += self.expression("force", q=q, v=v, t=t, u=u, p=p)
         if self.has("inputs"):
@@ -267,13 +260,13 @@ class Constrained(System):
     def damping(self, q: SX, v: SX, t: SX, p: SX | None = None) -> SX:
         """The dissipative force `R(q, v) v`."""
         if not self.has("dissipation"):
-            return SX(self.nv, 1)
+            return type(q)(self.nv, 1)
         return self.expression("dissipation", q=q, v=v, t=t, p=p) @ v
 
     def energy_rate(self, q: SX, p: SX | None, t: SX) -> SX:
         """The partial derivative of the energy with respect to time."""
         if not self.depends(self.energy_role, "t"):
-            return SX(0.0)
+            return type(t)(0.0)
         slope = ca.jacobian(self.expression(self.energy_role), self.t)
         rate = ca.Function("H_t", [self.q, self.p, self.t, self.par], [slope])
         return rate(q, self.p if p is None else p, t, self.par)
@@ -313,7 +306,7 @@ class Constrained(System):
 
     def reaction(self, lam: SX) -> SX:
         """`G^T lam`; constraint forces are its negative."""
-        return self.role("jacobian").T @ lam if self.m else SX(self.nv, 1)
+        return self.role("jacobian").T @ lam if self.m else type(lam)(self.nv, 1)
 
     def _stated(self, lam: SX, v: SX, p: SX | None, applied: SX, damping: SX) -> Stated:
         """What the forms of both sides share: constraint levels of a velocity `v`, and powers."""
@@ -325,7 +318,7 @@ class Constrained(System):
         power = Power(
             supplied=ca.dot(v, applied) + self.energy_rate(self.q, p, self.t),
             reaction=-ca.dot(v, self.reaction(lam)),
-            moving=ca.dot(lam, self.role("rate")) if self.moving else SX(0.0),
+            moving=ca.dot(lam, self.role("rate")) if self.moving else type(lam)(0.0),
             dissipated=ca.dot(v, damping),
         )
         normal = self.role("normal") if self.mh else None
@@ -342,14 +335,15 @@ class Constrained(System):
             size = ca.sqrt(ca.sum2(self.role("normal") ** 2)) * self.role("normal_radius")
             out.append((self.expression("holonomic")[rows], size[rows]))
         speed = ca.norm_2(self.of_state(self.qdot(self.q, self.v)))
-        known = ca.vertcat(*(getattr(self, name) for name in self.state)), ca.vertcat(*(start[name] for name in self.state))
+        (slow,) = ca.substitute([speed], [getattr(self, name) for name in self.state], [start[name] for name in self.state])
         length = ca.norm_2(start["q"]) + ca.norm_2(self.role("radius"))
-        out.append((ca.norm_2(self.q - start["q"]), scales.FAR * (length + h * (speed + ca.substitute(speed, *known)))))
+        out.append((ca.norm_2(self.q - start["q"]), scales.FAR * (length + h * (speed + slow))))
         return out
 
     def _curved(self) -> list[int]:
         """The holonomic constraints that are not linear in `q`."""
-        out, start = scales.curved(self.role("normal")[: self._own, :], self.q), self._own
+        own = self.scalars or self
+        out, start = scales.curved(own.own("normal"), own.q), self._own
         for e in self.repeated:
             if e.constraints:
                 out += (start + e.curved).tolist()
@@ -358,6 +352,8 @@ class Constrained(System):
 
     def _groups(self, y: SX, v: SX, moved: SX) -> scales.Groups:
         """Which coordinates, velocities or momenta `y`, and constraints act on each other; `moved` has what moves `y`."""
+        if self.many:
+            return composed.groups(self)
         drift = self.role("drift", v=v) if self.m else SX(0, 1)
         return scales.groups((self.q, y), (self.qdot(self.q, v), moved), drift)
 

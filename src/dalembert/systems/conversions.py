@@ -198,7 +198,7 @@ def to_hamiltonian(s: Mechanical) -> Hamiltonian:
     for symbol in ("q", "v", "p", "t", "par"):
         setattr(other, symbol, getattr(s, symbol))
     kept = s.given - {"mass", "potential"}
-    other._functions = {k: f for k, f in s._functions.items() if k in kept}
+    other._functions = {k: s.function(k) for k in s.stated() if k in kept}
     other.picture = s.picture
     other._define("hamiltonian", H)
     return other

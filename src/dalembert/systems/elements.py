@@ -25,7 +25,7 @@ from dalembert.systems.shapes import Array, column, mapping, numbers, scalar, sq
 from dalembert.systems.tracing import Model
 
 if TYPE_CHECKING:
-    from dalembert.systems.constrained import Constrained
+    from dalembert.systems.composed import Composed
 
 Indices = NDArray[np.int64]
 ROLES = ("potential", "holonomic", "dissipation", "force")
@@ -114,7 +114,7 @@ class Element:
 class Repeated:
     """An element in a system: its local functions, and where what they give belongs."""
 
-    def __init__(self, system: Constrained, element: Element) -> None:
+    def __init__(self, system: Composed, element: Element) -> None:
         self.element, self.name, nodes = element, element.name, np.asarray(element.nodes)
         d = element.dimension
         self.index: Indices = (
@@ -132,7 +132,7 @@ class Repeated:
         self._made: dict[str, ca.Function] = {}
         self.roles = {role: self._trace(system, role) for role in ROLES if getattr(element, role) is not None}
 
-    def _arrange(self, system: Constrained) -> None:
+    def _arrange(self, system: Composed) -> None:
         """The parameters that its functions use: symbols for one row, and where the values of all rows are."""
         functions = [f for role in ROLES if callable(f := getattr(self.element, role))]
         used = {name for f in functions for name in _arguments(f)}
@@ -173,7 +173,7 @@ class Repeated:
             raise ModelError(f"{self.name}: {odd!r} has the shape {found[odd][1]}, {others[0]!r} has {shape}")
         return np.array([found[other][0] for other in others])[:, None] + np.arange(int(np.prod(shape))), shape
 
-    def _trace(self, system: Constrained, role: str) -> SX:
+    def _trace(self, system: Composed, role: str) -> SX:
         """One of its functions, called with local symbols; its shape checked."""
         d, what = self.element.dimension, f"{self.name}: {role}"
         shape = (self.size,) if d is None else (self.size // d, d)
@@ -211,6 +211,8 @@ class Repeated:
             return ca.densify(ca.gradient(self.roles["potential"], self.q))
         if role == "normal":
             return ca.jacobian(self.roles["holonomic"], self.q)
+        if role == "rate":
+            return ca.densify(ca.jacobian(self.roles["holonomic"], self.t))
         if role == "radius":
             return scales.radii(self.local("normal")(self.q, self.v, self.t, self.u, self.par), self.q)
         raise KeyError(role)
@@ -229,15 +231,22 @@ class Repeated:
         out: SX = function.map(self.count)(*columns) if self.count > 1 else function(*columns)
         return out
 
-    def values(self, role: str, s: Constrained) -> SX:
+    def values(self, role: str, s: Composed) -> SX:
         """A role of all repetitions side by side, in the symbols of the system."""
-        return self.map(self.local(role), self.rows(s.q), self.rows(s.v), s.t, s.u, self.constants(s.par))
+        whole = self.local(role)
+        makers = (lambda: self.rows(s.q), lambda: self.rows(s.v), lambda: s.t, lambda: s.u, lambda: self.constants(s.par))
+        used = [i for i in range(len(makers)) if whole.jac_sparsity(0, i).nnz()]
+        own = [(self.q, self.v, self.t, self.u, self.par)[i] for i in used]
+        lean = ca.Function(role, own, [whole(self.q, self.v, self.t, self.u, self.par)])
+        if not used:  # the same constant for all
+            return type(s.t)(ca.repmat(lean.call([])[0], 1, self.count))
+        return self.map(lean, *(makers[i]() for i in used))
 
-    def total(self, s: Constrained) -> SX:
+    def total(self, s: Composed) -> SX:
         """The potential of all."""
         return total(ca.vec(self.values("potential", s)))
 
-    def column(self, role: str, s: Constrained) -> SX:
+    def column(self, role: str, s: Composed) -> SX:
         """Local vectors, added to where they belong in one like `q`."""
         return self.added(ca.vec(self.values(role, s)), s.n)
 
@@ -245,19 +254,26 @@ class Repeated:
         """Entries of local vectors one after another, added to where they belong in a vector."""
         return ca.densify(scattered(entries, self.index.ravel(), np.zeros(self.index.size, dtype=np.int64), (n, 1)))
 
-    def matrix(self, s: Constrained) -> SX:
+    def matrix(self, s: Composed) -> SX:
         """Local matrices of dissipation, added to where they belong."""
-        i, j = self._pattern("dissipation")
+        i, j = self.pattern("dissipation")
         rows, columns = self.index[:, i].ravel(), self.index[:, j].ravel()
         return scattered(self.values("dissipation", s).nz[:], rows, columns, (s.n, s.n))
 
-    def normal(self, s: Constrained) -> SX:
+    def normal(self, s: Composed) -> SX:
         """`dg/dq` of its constraints."""
-        i, j = self._pattern("normal")
+        i, j = self.pattern("normal")
         rows = (self.constraints * np.arange(self.count)[:, None] + i).ravel()
         return scattered(self.values("normal", s).nz[:], rows, self.index[:, j].ravel(), (self.constraints * self.count, s.n))
 
-    def _pattern(self, role: str) -> tuple[Indices, Indices]:
+    def rates(self, s: Composed) -> SX:
+        """`g_t` of its constraints."""
+        if not self.depends("holonomic", "t"):
+            return type(s.t)(self.constraints * self.count, 1)
+        return ca.vec(self.values("rate", s))
+
+    def pattern(self, role: str) -> tuple[Indices, Indices]:
+        """Rows and columns of the entries of a local matrix."""
         rows, columns = self.local(role).sparsity_out(0).get_triplet()
         return np.array(rows, dtype=np.int64), np.array(columns, dtype=np.int64)
 
@@ -265,6 +281,11 @@ class Repeated:
     def constraints(self) -> int:
         """Constraints of one repetition."""
         return int(self.roles["holonomic"].numel()) if "holonomic" in self.roles else 0
+
+    def depends(self, role: str, name: str) -> bool:
+        """Whether one of its roles depends on an argument."""
+        names = ("q", "v", "t", "u")
+        return role in self.roles and name in names and self.local(role).jac_sparsity(0, names.index(name)).nnz() > 0
 
     @cached_property
     def curved(self) -> Indices:
@@ -304,15 +325,16 @@ def total(x: SX) -> SX:
 def scattered(entries: SX, rows: Indices, columns: Indices, shape: tuple[int, int]) -> SX:
     """A matrix of entries at given places; several at one place are added."""
     keys, place = np.unique(columns * shape[0] + rows, return_inverse=True)
+    kind, entries = type(entries), ca.vec(entries)
     if not len(keys):
-        return SX(*shape)
+        return kind(*shape)
     if len(keys) == len(place):
         values = entries[np.argsort(place).tolist()]
     else:
         pattern = ca.Sparsity(len(keys), len(place), list(range(len(place) + 1)), place.tolist())
         values = ca.densify(ca.DM(pattern, 1.0) @ entries)
     starts = np.searchsorted(keys // shape[0], np.arange(shape[1] + 1))
-    return SX(ca.Sparsity(*shape, starts.tolist(), (keys % shape[0]).tolist()), values)
+    return kind(ca.Sparsity(*shape, starts.tolist(), (keys % shape[0]).tolist()), values)
 
 
 def parameters_of(elements: Sequence[Element] | None, own: Mapping[str, ArrayLike] | None) -> dict[str, ArrayLike]:
@@ -341,6 +363,6 @@ def _listed(elements: Sequence[Element] | None) -> list[Element]:
     return out
 
 
-def repeated(system: Constrained, elements: Sequence[Element] | None) -> tuple[Repeated, ...]:
+def repeated(system: Composed, elements: Sequence[Element] | None) -> tuple[Repeated, ...]:
     """The elements of a system, bound to it."""
     return tuple(Repeated(system, element) for element in _listed(elements))

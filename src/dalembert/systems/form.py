@@ -71,27 +71,33 @@ class Form:
     slopes: Mapping[str, Mapping[str, SX]] = field(default_factory=dict)
     _inverses: dict[str, SX | None] = field(init=False, default_factory=dict, repr=False, compare=False)
 
+    def __post_init__(self) -> None:
+        kind = type(self.t)
+        for name in ("w", "lam", "mu", "relation", "closing"):  # what there is none of, as the other symbols are
+            if not isinstance(getattr(self, name), kind):
+                object.__setattr__(self, name, kind.sym(name, 0))
+
     def acting(self, block: str) -> list[int]:
         """The numbers of the parts that act on a block."""
         return [m for m, part in enumerate(self.parts) if block in part]
 
     def total(self, block: str) -> SX:
         """The whole right-hand side of a block."""
-        return sum((part[block] for part in self.parts if block in part), SX(self.y[block].numel(), 1))
+        return sum((part[block] for part in self.parts if block in part), type(self.t)(self.y[block].numel(), 1))
 
     def inverse(self, block: str) -> SX | None:
         """The inverse of the inertia of a block, where it is constant and of small blocks; else None."""
         if block not in self._inverses:
             varying = ca.vertcat(*self.y.values(), self.t)
             own = self.inertia.get(block)
-            self._inverses[block] = SX.eye(self.y[block].numel()) if own is None else inverse_by_blocks(own, varying)
+            self._inverses[block] = type(self.t).eye(self.y[block].numel()) if own is None else inverse_by_blocks(own, varying)
         return self._inverses[block]
 
     def stabilised(self) -> Form:
         """The form of Gear, Gupta and Leimkuhler (1985): `q' = ... - g_q^T mu`, position constraints beside those of velocity."""
         if self.normal is None or "position" not in self.levels:
             return self
-        mu = SX.sym("mu", self.levels["position"].numel())
+        mu = type(self.t).sym("mu", self.levels["position"].numel())
         shifted = {**self.parts[0], "q": self.parts[0]["q"] - self.normal.T @ mu}
         return replace(self, parts=(shifted, *self.parts[1:]), mu=mu)
 

@@ -121,9 +121,7 @@ class Mechanical(Constrained):
         given = 0.0 if potential is None else potential
         V = scalar("potential", self._trace("potential", given, ("q", "t", "invariants"), extra))
         self._finite(V, "potential")
-        if self.repeated:
-            self._define("own_potential", V)
-        self._define("potential", sum((e.total(self) for e in self.repeated if "potential" in e.roles), V))
+        self._compose("potential", V)
         self._check_numbers("mass", "dissipation")
 
     def energies(self) -> list[ca.Function]:
@@ -135,10 +133,13 @@ class Mechanical(Constrained):
     def _derived(self, role: str) -> SX:
         if role == "kinetic":
             return ca.densify(self.v.T @ self.expression("mass") @ self.v / 2)
-        if role == "slope":  # of the potential
-            own = self.expression("own_potential" if self.repeated else "potential")
+        if role == "own_slope" or (role == "slope" and not self.repeated):  # of the potential
+            return ca.densify(ca.gradient(self.own("potential"), self.q))
+        if role == "energy_slope" and self.many:
+            return ca.vertcat(self.role("slope"), type(self.q)(self.nv, 1))
+        if role == "slope":
             parts = (e.column("slope", self) for e in self.repeated if "potential" in e.roles)
-            return ca.densify(sum(parts, ca.gradient(own, self.q)))
+            return ca.densify(sum(parts, self.own("slope")))
         if role == "energy":
             return self.role("kinetic") + self.expression("potential")
         if role == "momentum":
@@ -177,7 +178,7 @@ class Mechanical(Constrained):
     def _momentum_rate(self) -> SX:
         """`M'(q) v`, the rate of the momenta at a constant velocity."""
         if self.constant_mass:
-            return SX(self.nv, 1)
+            return type(self.v)(self.nv, 1)
         return ca.jtimes(self.expression("mass") @ self.v, self.q, self.qdot(self.q, self.v))
 
     def force(self) -> SX:
@@ -189,7 +190,7 @@ class Mechanical(Constrained):
         """`q' = v`, `p' = (T - V)_q + f + B u - R v - G^T lam`, with `p = M(q) v`; in `(q, v)` where the mass is constant."""
         if self.constant_mass:
             return self.rate_form(h)
-        p, M = SX.sym("p", self.nv), self.expression("mass")
+        p, M = type(h).sym("p", self.nv), self.expression("mass")
         relation = p - M @ self.v
         begin = {"q": self.q, "p": ca.densify(M @ self.v), "w": self.v}
         form = self._form(h, {"q": self.q, "p": p}, begin, self._momentum_rate())
@@ -198,12 +199,12 @@ class Mechanical(Constrained):
     def rate_form(self, h: SX) -> Form:
         """`q' = Z(q) v`, `M(q) v' = (T - V)_q - M' v + f + B u - R v - G^T lam`."""
         y = {"q": self.q, "v": self.v}
-        return replace(self._form(h, y, y, SX(self.nv, 1)), inertia={"v": self.expression("mass")})
+        return replace(self._form(h, y, y, type(h)(self.nv, 1)), inertia={"v": self.expression("mass")})
 
     def _form(self, h: SX, y: dict[str, SX], begin: dict[str, SX], gained: SX) -> Form:
         """What both forms have in common; `gained` is added to the force."""
         s, second = self, list(y)[1]
-        lam = SX.sym("lam", s.m)
+        lam = type(h).sym("lam", s.m)
         applied, damping = s.applied(s.q, s.v, s.t, s.u), s.damping(s.q, s.v, s.t)
         push = s.force() + gained - s.reaction(lam)
         mass, force = ca.densify(ca.diag(s.expression("mass"))), s.own_force() + applied

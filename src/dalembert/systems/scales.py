@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 from casadi import SX
+from numpy.typing import NDArray
 
 from dalembert.systems.form import connected
 
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 POSITIONS = 1e-6
 FAR = 1e16  # a step keeps what it holds to 1e-8 of its size: 1e8 times the motion that is known
 Labels = tuple[int, ...]
+Indices = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -46,27 +48,63 @@ def groups(variables: Sequence[SX], owned: Sequence[SX], rows: SX) -> Groups:
 
     An entry of `owned` belongs to the variable at its place, one of `rows` to all that it contains.
     """
-    x, n, size = ca.vertcat(*variables), sum(v.numel() for v in variables), sum(v.numel() for v in variables) + rows.numel()
+    i, j = pattern(variables, owned, rows).get_triplet()
+    return labelled([v.numel() for v in variables], rows.numel(), (i, j))
+
+
+def pattern(variables: Sequence[SX], owned: Sequence[SX], rows: SX) -> ca.Sparsity:
+    """Which entries of `owned` and then of `rows` contain which variables."""
+    n = sum(v.numel() for v in variables)
     between = SX(n - sum(e.numel() for e in owned), 1)
-    i, j = ca.jacobian_sparsity(ca.vertcat(*owned, between, rows), x).get_triplet()
-    labels = connected(ca.Sparsity.triplet(size, size, i, j))
-    cuts = np.cumsum([0, *(v.numel() for v in variables)])
+    return ca.jacobian_sparsity(ca.vertcat(*owned, between, rows), ca.vertcat(*variables))
+
+
+def labelled(sizes: Sequence[int], rows: int, pairs: tuple[list[int], list[int]] | Indices) -> Groups:
+    """The groups of variables of given sizes and of further rows, where pairs of them are coupled."""
+    size = sum(sizes) + rows
+    labels = _joined(pairs, size) if isinstance(pairs, np.ndarray) else connected(ca.Sparsity.triplet(size, size, *pairs))
+    cuts = np.cumsum([0, *sizes])
     parts = tuple(tuple(labels[a:b]) for a, b in pairwise(cuts))
-    return Groups(max(labels, default=-1) + 1, parts, tuple(labels[n:]))
+    return Groups(max(labels, default=-1) + 1, parts, tuple(labels[sum(sizes) :]))
+
+
+def _joined(pairs: Indices, size: int) -> list[int]:
+    """The same as `connected`, for many pairs."""
+    from scipy.sparse import coo_matrix  # which small systems do not need
+    from scipy.sparse.csgraph import connected_components
+
+    graph = coo_matrix((np.ones(pairs.shape[1], dtype=np.int8), tuple(pairs)), shape=(size, size))
+    count, found = connected_components(graph, directed=False)
+    first = np.full(count, size)
+    np.minimum.at(first, found, np.arange(size))
+    order = np.empty(count, dtype=np.int64)
+    order[np.argsort(first)] = np.arange(count)
+    return [int(k) for k in order[found]]
 
 
 def typical(x: SX, labels: Labels = (), count: int = 1) -> SX:
     """The root mean square of the entries, of each group."""
     if count == 1:
-        return ca.norm_2(ca.densify(x)) / np.sqrt(x.numel()) if x.numel() else SX(0.0)
+        return ca.norm_2(ca.densify(x)) / np.sqrt(x.numel()) if x.numel() else type(x)(0.0)
+    if isinstance(x, ca.MX):
+        return ca.sqrt(_mean(labels, count) @ ca.densify(x) ** 2)
     members: list[list[int]] = [[] for _ in range(count)]
     for i, k in enumerate(labels):
         members[k].append(i)
     return ca.vertcat(*(typical(x[own]) if own else SX(0.0) for own in members))
 
 
+def _mean(labels: Labels, count: int) -> ca.DM:
+    """The matrix that gives the means of groups."""
+    shares = ca.DM(1 / np.maximum(np.bincount(labels, minlength=count), 1))
+    pattern = ca.Sparsity.triplet(count, len(labels), list(labels), list(range(len(labels))))
+    return ca.diag(shares) @ ca.DM.ones(pattern)
+
+
 def spread(size: SX, labels: Labels) -> SX:
     """For each entry the size of its group; one size for all where there is one group."""
+    if isinstance(size, ca.MX) and size.numel() > 1:
+        return size[list(labels)]
     return size if size.numel() == 1 else ca.vertcat(*(size[k] for k in labels))
 
 
@@ -81,7 +119,7 @@ def radii(G: SX, q: SX) -> SX:
     `|G_j|` times this is the size of the terms of `g_j`, wherever the origin of the coordinates lies.
     """
     if not G.size1():
-        return SX(0, 1)
+        return type(q)(0, 1)
     entries: SX = G.nz[:]
     rows = ca.Sparsity.triplet(G.size1(), entries.numel(), G.sparsity().row(), list(range(entries.numel())))
     bend = ca.sqrt(SX.ones(rows) @ ca.densify(ca.sum2(ca.jacobian(entries, q) ** 2)))
@@ -121,7 +159,7 @@ class Motion:
         Reactions may cancel any acceleration, but for its round-off. That of a larger one is no excuse: positions are defined
         better. Constraints that are linear have no length to compare with.
         """
-        rod = typical(self.s.role("radius"), self.rows, self.count) if self.s.m else SX(0.0)
+        rod = typical(self.s.role("radius"), self.rows, self.count) if self.s.m else type(v)(0.0)
         most = ((self.positions(self.s.q) + rod) / self.h + self.velocities(v)) / self.h
         return ca.if_else(rod > 0, ca.fmin(pull, most), pull) if self.s.m else ca.fmin(pull, most)
 

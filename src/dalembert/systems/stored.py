@@ -72,9 +72,8 @@ def write(system: System) -> str:
     known = system._functions
     functions: dict[str, Operations] = {}
     missing = known.missing if isinstance(known, Absent) else {}
-    for role, function in () if isinstance(known, Absent) else known.items():
-        if role not in system.given:
-            continue
+    for role in () if isinstance(known, Absent) else system.stated():
+        function = system.function(role)
         kept = system.cache.get(_Kept, (role, function.__hash__()), partial(_Kept, function), 64)
         if kept.data is None:
             missing[role] = kept.why

@@ -1,0 +1,280 @@
+"""CasADi's functions of vectors as nodes: what a function of a large step computes, written as operations on whole arrays.
+
+Where an element's local function is mapped over all repetitions, each of its operations becomes one on arrays with an entry for
+each repetition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import casadi as ca
+import numpy as np
+from scipy.sparse import csc_matrix, csr_matrix
+
+from dalembert.engine.nodes import BINARY, UNARY, Array, Call, Indices, Nodes
+from dalembert.engine.patterns import Pattern, Product
+
+Bind = Callable[[ca.Function, list[Array], list[Array]], Call]
+
+
+class Unknown(Exception):
+    """An operation that is not known here: CasADi evaluates the whole function."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """The nonzeros of a matrix as a node; or not yet: entries of another, or columns with an entry for each repetition."""
+
+    node: int = -1
+    places: Indices | None = None  # the entries of `node` that it has
+    columns: tuple[int, ...] = ()
+    count: int = 0
+    turned: ca.Sparsity | None = None  # the pattern of the matrix in `node`, whose transpose this is
+
+
+class Translation:
+    """One function as nodes."""
+
+    def __init__(self, nodes: Nodes, function: ca.Function, inputs: list[int], bind: Bind) -> None:
+        self.nodes, self.f, self.inputs, self.bind = nodes, function, inputs, bind
+        self.work: dict[int, Value] = {}
+        self.outputs: list[list[tuple[int, int]]] = [[] for _ in range(function.n_out())]
+
+    def run(self) -> list[list[tuple[int, int]]]:
+        """For each output its parts: where they begin, and their nodes."""
+        for k in range(self.f.n_instructions()):
+            self._instruction(k)
+        return self.outputs
+
+    def flat(self, v: Value) -> int:
+        """A value as a node."""
+        if v.columns:
+            return self.nodes.interleaved(list(v.columns), v.count)
+        if v.turned is not None:
+            return self.nodes.take(v.node, _transposition(v.turned))
+        return v.node if v.places is None else self.nodes.take(v.node, v.places)
+
+    def _instruction(self, k: int) -> None:
+        f, op = self.f, self.f.instruction_id(k)
+        i, o, mx = f.instruction_input(k), f.instruction_output(k), f.instruction_MX(k)
+        if op == ca.OP_INPUT:
+            at = mx.info()
+            begin = at["offset"]
+            self.work[o[0]] = Value(self.nodes.part(self.inputs[at["ind"]], begin, begin + mx.nnz()))
+        elif op == ca.OP_OUTPUT:
+            at = mx.info()
+            self.outputs[at["ind"]].append((at["offset"], self.flat(self.work[i[0]])))
+        elif op == ca.OP_CONST:
+            self.work[o[0]] = Value(self.nodes.constant(np.array(mx.to_DM().nonzeros(), dtype=np.float64)))
+        elif op == ca.OP_CALL:
+            values = self._call(mx.which_function(), [self.work[j] for j in i])
+            self.work.update({j: v for j, v in zip(o, values, strict=True) if j >= 0})
+        elif op in (ca.OP_VERTSPLIT, ca.OP_HORZSPLIT):
+            self._split(mx, self.work[i[0]], o)
+        else:
+            self.work[o[0]] = self._value(op, mx, [self.work[j] for j in i])
+
+    def _value(self, op: int, mx: ca.MX, v: list[Value]) -> Value:
+        nodes = self.nodes
+        if op in (ca.OP_RESHAPE, ca.OP_SPARSITY_CAST, ca.OP_ASSIGN):
+            return v[0] if v[0].turned is None else Value(self.flat(v[0]))
+        if op == ca.OP_GETNONZEROS:
+            return self._entries(v[0], np.array(mx.mapping().nonzeros()).astype(np.int64))
+        if op in (ca.OP_SETNONZEROS, ca.OP_ADDNONZEROS):
+            places = np.array(mx.mapping().nonzeros()).astype(np.int64)
+            return Value(nodes.put(self.flat(v[0]), self.flat(v[1]), places, op == ca.OP_ADDNONZEROS))
+        if op == ca.OP_TRANSPOSE:
+            return v[0] if mx.is_vector() else Value(self.flat(v[0]), turned=mx.dep(0).sparsity())
+        if op == ca.OP_MTIMES:
+            return self._product(mx, v)
+        if op == ca.OP_PROJECT:
+            return self._projected(mx, v[0])
+        if op == ca.OP_HORZREPMAT:
+            return Value(nodes.tiled(self.flat(v[0]), mx.size2() // mx.dep(0).size2()))
+        if op in (ca.OP_VERTCAT, ca.OP_HORZCAT):
+            if op == ca.OP_VERTCAT and mx.size2() != 1:
+                raise Unknown
+            return Value(nodes.joined([self.flat(x) for x in v]))
+        if op in (ca.OP_NORMF, ca.OP_NORM2):
+            x = self.flat(v[0])
+            return Value(nodes.reduced("norm", [x, x]))
+        if op == ca.OP_DOT:
+            return Value(nodes.reduced("dot", [self.flat(x) for x in v]))
+        if op in UNARY or op in BINARY:
+            return Value(nodes.apply(op, [self.flat(x) for x in v]))
+        raise Unknown
+
+    def _split(self, mx: ca.MX, v: Value, outputs: list[int]) -> None:
+        cuts = mx.info()["offset"]
+        if v.columns or mx.dep(0).size2() != 1 or not mx.dep(0).is_dense():
+            raise Unknown
+        whole = self.flat(v)
+        for j, (a, b) in zip(outputs, pairwise(cuts), strict=True):
+            if j >= 0:
+                self.work[j] = Value(self.nodes.part(whole, a, b))
+
+    def _entries(self, v: Value, places: Indices) -> Value:
+        if (places < 0).any():
+            raise Unknown
+        if v.columns:
+            own, r = self.nodes.stacked(list(v.columns), v.count), len(v.columns)
+            return Value(own, (places % r) * v.count + places // r)
+        if v.turned is not None:
+            return Value(v.node, _transposition(v.turned)[places])
+        return Value(v.node, places if v.places is None else v.places[places])
+
+    def _projected(self, mx: ca.MX, v: Value) -> Value:
+        """The same matrix with another pattern."""
+        have, want = Pattern.of(mx.dep(0).sparsity()).keys, Pattern.of(mx.sparsity()).keys
+        there = np.isin(have, want)
+        places = np.searchsorted(want, have[there])
+        source = self.flat(v)
+        if not there.all():
+            source = self.nodes.take(source, np.flatnonzero(there))
+        zero = self.nodes.constant(np.zeros(len(want)))
+        return Value(self.nodes.put(zero, source, places, False))
+
+    def _product(self, mx: ca.MX, v: list[Value]) -> Value:
+        """`z + x y`."""
+        nodes = self.nodes
+        z, x, y = (mx.dep(j) for j in range(3))
+        start, right = self.flat(v[0]), self.flat(v[2])
+        if right in nodes.zeros or (v[1].turned is None and not v[1].columns and self.flat(v[1]) in nodes.zeros):
+            return Value(start)
+        if x.size1() == 1 and x.is_dense() and y.is_dense() and y.size2() == 1:
+            total = nodes.reduced("dot", [self.flat(v[1]), right])
+        elif y.size2() == 1 and y.is_dense():
+            total = self._times(v[1], x.sparsity(), right)
+            if not z.is_dense():
+                total = nodes.take(total, Pattern.of(z.sparsity()).rows)
+        else:
+            total = self._matrices(self.flat(v[1]), right, x.sparsity(), y.sparsity(), z.sparsity())
+        return Value(total if start in nodes.zeros else nodes.apply(ca.OP_ADD, [start, total]))
+
+    def _times(self, v: Value, sparsity: ca.Sparsity, right: int) -> int:
+        """A sparse matrix times a vector."""
+        nodes, turned = self.nodes, v.turned
+        source = v.node if turned is not None else self.flat(v)
+        a, b = nodes.arrays[source], nodes.arrays[right]
+        p = Pattern.of(sparsity if turned is None else turned)
+        parts = a, p.rows.astype(np.int32), p.starts.astype(np.int32)
+        A = csc_matrix(parts, shape=p.shape) if turned is None else csr_matrix(parts, shape=sparsity.shape)
+        A.data = a  # in its place, whatever the constructor did
+
+        def make(out: Array) -> Call:
+            return lambda: np.copyto(out, A @ b)
+
+        return nodes.made(("matrix", turned is None, p.keys.tobytes()), (source, right), sparsity.size1(), make)
+
+    def _matrices(self, x: int, y: int, left: ca.Sparsity, right: ca.Sparsity, want: ca.Sparsity) -> int:
+        """The product of two sparse matrices."""
+        nodes, first, second = self.nodes, Pattern.of(left), Pattern.of(right)
+        product = Product(first, second)
+        a, b = nodes.arrays[x], nodes.arrays[y]
+        keys = Pattern.of(want).keys
+        own = nodes.made(
+            ("product", first.keys.tobytes(), second.keys.tobytes()), (x, y), len(product.pattern.rows),
+            lambda out: lambda: np.copyto(out, product(a, b)),
+        )  # fmt: skip
+        if np.array_equal(keys, product.pattern.keys):
+            return own
+        zero = nodes.constant(np.zeros(len(keys)))
+        return nodes.put(zero, own, np.searchsorted(keys, product.pattern.keys), False)
+
+    # ---- functions --------------------------------------------------------------------------------------
+
+    def _call(self, function: ca.Function, values: list[Value]) -> list[Value]:
+        """A function: of single numbers for all repetitions, of vectors as nodes of their own, any other by CasADi."""
+        if function.is_a("Map"):
+            local, count = function.info()["f"], int(function.info()["n"])
+            if local.is_a("SXFunction"):
+                return self._mapped(local, count, values)
+        if function.is_a("MXFunction"):
+            inner = Translation(self.nodes, function, [self.flat(v) for v in values], self.bind).run()
+            return [Value(self._whole(parts)) for parts in inner]
+        return [Value(x) for x in self.nodes.called(function, [self.flat(v) for v in values], self.bind)]
+
+    def _whole(self, parts: list[tuple[int, int]]) -> int:
+        ordered = [node for _, node in sorted(parts)]
+        return ordered[0] if len(ordered) == 1 else self.nodes.joined(ordered)
+
+    def _mapped(self, local: ca.Function, count: int, values: list[Value]) -> list[Value]:
+        columns = [self._columns(v, local.nnz_in(i), count) for i, v in enumerate(values)]
+        work: dict[int, int] = {}
+        out: list[dict[int, int]] = [{} for _ in range(local.n_out())]
+        for k in range(local.n_instructions()):
+            op, i, o = local.instruction_id(k), local.instruction_input(k), local.instruction_output(k)
+            if op == ca.OP_INPUT:
+                work[o[0]] = columns[i[0]][i[1]]
+            elif op == ca.OP_OUTPUT:
+                out[o[0]][o[1]] = work[i[0]]
+            elif op == ca.OP_CONST:
+                work[o[0]] = self.nodes.constant(np.array([local.instruction_constant(k)]))
+            elif op in UNARY or op in BINARY:
+                work[o[0]] = self.nodes.apply(op, [work[j] for j in i])
+            else:
+                raise Unknown
+        return [
+            Value(columns=tuple(row[k] for k in range(local.nnz_out(n))), count=count) if row else Value(self._nothing())
+            for n, row in enumerate(out)
+        ]
+
+    def _nothing(self) -> int:
+        return self.nodes.constant(np.zeros(0))
+
+    def _columns(self, v: Value, rows: int, count: int) -> list[int]:
+        """The local arguments, each with an entry for each repetition."""
+        if v.columns:
+            return list(v.columns)
+        if v.turned is not None:
+            v = Value(self.flat(v))
+        places = np.arange(rows * count) if v.places is None else v.places
+        return [self._column(v.node, places[j::rows]) for j in range(rows)]
+
+    def _column(self, node: int, places: Indices) -> int:
+        if len(places) and (places == places[0]).all():
+            return self.nodes.part(node, int(places[0]), int(places[0]) + 1)
+        return self.nodes.take(node, np.ascontiguousarray(places))
+
+
+def _transposition(sparsity: ca.Sparsity) -> Indices:
+    """Where the entries of the transpose are, in its order."""
+    p = Pattern.of(sparsity)
+    return np.lexsort((p.columns, p.rows))
+
+
+class Tape:
+    """Functions bound to arrays: by nodes where they are functions of vectors, else by CasADi."""
+
+    def __init__(self, bind: Bind) -> None:
+        self.nodes, self._bind = Nodes(), bind
+
+    def bind(self, function: ca.Function, inputs: list[tuple[Array, int]], outputs: list[Array], often: int) -> list[Call]:
+        """Calls for each iterate; what needs to be done less often is added to `nodes.fixed` and `nodes.once`.
+
+        A function that CasADi evaluates as a whole is called as `often` as it is said.
+        """
+        nodes, found = self.nodes, None
+        nodes.each = []
+        if function.is_a("MXFunction"):
+            numbers, before = [nodes.source(array, level) for array, level in inputs], nodes.mark()
+            try:
+                found = Translation(nodes, function, numbers, self._bind).run()
+            except Unknown:
+                nodes.back(before)
+        if found is None:
+            calls = (nodes.fixed, nodes.once, nodes.each)[often]
+            calls.append(self._bind(function, [a for a, _ in inputs], outputs))
+            return nodes.each
+        for out, parts in zip(outputs, found, strict=True):
+            for begin, node in parts:
+                a = nodes.arrays[node]
+                nodes.calls(node).append(_copied(out[begin : begin + len(a)], a))
+        return nodes.each
+
+
+def _copied(out: Array, a: Array) -> Call:
+    return lambda: np.copyto(out, a)

@@ -1,0 +1,187 @@
+"""Systems that are made of elements: what these add to a role, and the same system with vectors in place of numbers.
+
+Where elements are many, nothing of theirs is written out. The system then has a twin whose symbols are vectors (CasADi's `MX`):
+in its expressions an element is one call of its local function for all repetitions. The functions of the system are those of
+the twin; an expression in single numbers is made only where one is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from copy import copy
+from typing import Self, TypeVar
+
+import casadi as ca
+import numpy as np
+from casadi import SX
+
+from dalembert.systems import scales
+from dalembert.systems.base import System
+from dalembert.systems.elements import Indices, Repeated
+
+COMPOSED = ("potential", "holonomic", "dissipation", "force")
+LARGE = 8_000  # operations of elements, beyond which they are not written out
+MANY = 100  # coordinates: elements of fewer are always written out
+
+
+def large(n: int, elements: tuple[Repeated, ...]) -> bool:
+    """Whether elements are too many to be written out."""
+    return n > MANY and sum(e.count * sum(e.local(role).n_instructions() for role in e.roles) for e in elements) > LARGE
+
+
+class Composed(System):
+    """A system that may be made of elements."""
+
+    q: SX
+    v: SX
+    repeated: tuple[Repeated, ...] = ()  # the elements that it is made of
+    many: bool = False  # whether these are too many to be written out
+    scalars: Self | None = None  # the system whose twin this is
+
+    @property
+    def nv(self) -> int:
+        """Number of velocities: that of the coordinates, unless `kinematics` says otherwise."""
+        return int(self.v.numel())
+
+    def _compose(self, role: str, own: SX | None) -> None:
+        """Define a role by its own part and what elements add to it; where these are many, that is left for later."""
+        if not self.repeated:
+            if own is not None:
+                self._define(role, own)
+            return
+        if own is not None:
+            self._define(f"own_{role}", own)
+        if not self.many and (value := added(self, role)) is not None:
+            self._define(role, value)
+
+    def own(self, role: str) -> SX:
+        """The part of a role that is not made of elements."""
+        if not self.repeated:
+            return self.role(role)
+        missing = {"potential": (1, 1), "holonomic": (0, 1), "dissipation": (self.nv,) * 2, "force": (self.nv, 1)}
+        if role in missing and f"own_{role}" not in self._functions:
+            return type(self.t)(*missing[role])
+        return self.role(f"own_{role}")
+
+    @property
+    def vectors(self) -> Self:
+        """The same system with vectors for symbols, where its elements are many; else itself."""
+        if not self.many or self.scalars is not None:
+            return self
+        return self.cache.get(type(self), "vectors", lambda: twin(self))
+
+    def function(self, role: str) -> ca.Function:
+        if role not in self._functions:
+            if self.scalars is not None and role.startswith("own_"):
+                self._adopt(role, lifted(self.scalars.function(role), self.scalars, self))
+            elif self.vectors is not self and not role.startswith("own_"):
+                self._adopt(role, self.vectors.function(role))
+        return super().function(role)
+
+    def expression(self, role: str, **given: SX | None) -> SX:
+        if self.many and role in COMPOSED:
+            self.function(role)
+        return super().expression(role, **given)
+
+    def _with_elements(self, role: str) -> bool:
+        """Whether a role is made of elements that are not written out."""
+        return self.many and role in COMPOSED and any(role in e.roles for e in self.repeated)
+
+    def has(self, role: str) -> bool:
+        return super().has(role) or self._with_elements(role) or (self.many and super().has(f"own_{role}"))
+
+    def depends(self, role: str, *names: str) -> bool:
+        if not self._with_elements(role):
+            return super().depends(role, *names)
+        mine = super().depends(f"own_{role}", *names)
+        return mine or any(e.depends(role, name) for e in self.repeated for name in names)
+
+    def stated(self) -> list[str]:
+        return list(dict.fromkeys([*super().stated(), *(role for role in COMPOSED if self.many and self.has(role))]))
+
+    def own_pattern(self) -> ca.Sparsity:
+        """Which own velocities and constraints contain which of `(q, v)`, without what elements add."""
+        own = [self.own(role) for role in ("slope", "force")]
+        damping = self.own("dissipation") @ self.v + self.expression("mass") @ self.v
+        drift = ca.densify(self.own("normal") @ self.v)
+        return scales.pattern((self.q, self.v), (self.v, sum(own, damping)), drift)
+
+    def elements_of(self, role: str) -> tuple[str, SX, tuple[Repeated, ...]]:
+        """A role, the part of it that is not made of elements, and the elements that have it."""
+        return role, self.own(role), tuple(e for e in self.repeated if role in e.roles)
+
+    @property
+    def _own(self) -> int:
+        """The number of holonomic constraints that are not those of elements; they are the first."""
+        f = self._functions.get("own_holonomic" if self.repeated else "holonomic")
+        return 0 if f is None else int(f.size1_out(0))
+
+
+def added(s: Composed, role: str) -> SX | None:
+    """A role with what elements add to it; None where neither they nor the system have it."""
+    have = [e for e in s.repeated if role in e.roles]
+    own = [s.expression(f"own_{role}")] if f"own_{role}" in s._functions else []
+    if not own and not have:
+        return None
+    if role == "holonomic":
+        return ca.densify(ca.vertcat(*own, *(ca.vec(e.values(role, s)) for e in have)))
+    of_element: dict[str, Callable[[Repeated], SX]] = {
+        "potential": lambda e: e.total(s),
+        "dissipation": lambda e: e.matrix(s),
+        "force": lambda e: e.column("force", s),
+    }
+    first, *others = [*own, *(of_element[role](e) for e in have)]
+    return sum(others, first)
+
+
+S = TypeVar("S", bound=Composed)
+
+
+def twin(s: S) -> S:
+    """The same system with vectors for symbols."""
+    out = copy(s)
+    for name in (*s.arguments, "par"):
+        setattr(out, name, ca.MX.sym(name, getattr(s, name).numel()))
+    out.scalars = s
+    out._functions = {role: lifted(f, s, out) for role, f in s._functions.items()}
+    return out
+
+
+def lifted(function: ca.Function, s: Composed, other: Composed) -> ca.Function:
+    """A function of single numbers as one of the vectors of the twin, which sees those that it depends on."""
+    used = [i for i in range(function.n_in()) if function.jac_sparsity(0, i).nnz()]
+    symbols, vectors = s.symbols(), other.symbols()
+    lean = ca.Function(function.name(), [symbols[i] for i in used], function.call(symbols))
+    names = [*s.arguments, "par"], [function.name()]
+    return ca.Function(function.name(), vectors, lean.call([vectors[i] for i in used]), *names)
+
+
+def groups(s: Composed) -> scales.Groups:
+    """Which coordinates, velocities and constraints act on each other; see `scales.groups`."""
+    n, own = s.n, s.scalars if s.scalars is not None else s
+    first = [np.stack([np.arange(n), n + np.arange(n)])]
+    first += [np.array(own.own_pattern().get_triplet(), dtype=np.int64)]
+    start = 2 * n + s._own
+    for e in s.repeated:
+        first += list(_coupled(e, n, start))
+        start += e.constraints * e.count
+    return scales.labelled((n, n), s.m, np.hstack(first))
+
+
+def _coupled(e: Repeated, n: int, start: int) -> Iterator[Indices]:
+    """Which entries of `(q, v, constraints)` one element couples, pair by pair."""
+    for role in e.roles:
+        derived = "slope" if role == "potential" else role
+        f = e.local(derived)
+        for argument, offset in ((0, 0), (1, n)):
+            i, j = (np.array(x, dtype=np.int64) for x in f.jac_sparsity(0, argument).get_triplet())
+            if role == "dissipation":
+                i = i % e.size
+            rows = n + e.index[:, i]
+            if role == "holonomic":
+                rows = start + e.constraints * np.arange(e.count)[:, None] + i
+                yield np.stack([rows.ravel(), n + e.index[:, j].ravel()])
+            yield np.stack([rows.ravel(), offset + e.index[:, j].ravel()])
+        if role == "dissipation":
+            i, j = e.pattern(role)
+            yield np.stack([n + e.index[:, i].ravel(), n + e.index[:, j].ravel()])
