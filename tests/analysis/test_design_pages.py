@@ -40,3 +40,13 @@ def test_the_page_on_linear_equations(executed, tmp_path):
     assert abs(np.abs(names["linear"].eigenvalues).max() - np.sqrt((M + m) * g / (M * l))) < 1e-12
     assert np.abs(names["linear"].C[1] @ [1.0, 1.0 + l, 0.0, 0.0] - 1.0) < 1e-13
     assert (tmp_path / "mode.gif").exists()
+
+
+def test_the_page_on_fits(executed, tmp_path):
+    names, printed, blocks = executed("fit")
+    for block in blocks:
+        said(block, printed)
+    for found in (names["found"], names["pieces"]):
+        for name, value in names["truth"].items():
+            assert abs(found[name] - value) < 4 * found.errors[name]
+        assert 0.9 < found.deviation < 1.1

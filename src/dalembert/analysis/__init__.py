@@ -4,6 +4,8 @@ systems near a point (equilibria, linear equations, modes)."""
 from dalembert.analysis import linear
 from dalembert.analysis.comparison import Comparison, Convergence, compare, convergence
 from dalembert.analysis.diagnosis import Diagnosis, diagnose
+from dalembert.analysis.fits import Fit
+from dalembert.analysis.fitting import fit
 from dalembert.analysis.linearization import Linearization, linearize, modes
 from dalembert.analysis.measures import Trend, growth, reversibility, trend
 from dalembert.analysis.reduction import ode
@@ -16,6 +18,7 @@ __all__ = [
     "Convergence",
     "Diagnosis",
     "Equilibrium",
+    "Fit",
     "Linearization",
     "Mode",
     "Modes",
@@ -25,6 +28,7 @@ __all__ = [
     "convergence",
     "diagnose",
     "equilibrium",
+    "fit",
     "growth",
     "linear",
     "linearize",

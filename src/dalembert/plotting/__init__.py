@@ -5,6 +5,7 @@ Labels are written for matplotlib's mathematics and for LaTeX (`text.usetex`).
 """
 
 from dalembert.plotting.canvas import COLOURS, crowded, envelope, figure_path, finish, magnitude, save, style
+from dalembert.plotting.fits import residuals
 from dalembert.plotting.labels import symbol, text
 from dalembert.plotting.moving import coordinates, frames, motion
 from dalembert.plotting.responses import bode, shape
@@ -44,6 +45,7 @@ __all__ = [
     "multipliers",
     "overview",
     "phase",
+    "residuals",
     "save",
     "section",
     "shape",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -189,6 +189,21 @@ class Sensitivity:
                 pass
             self._tangents[wrt] = direction.state
         return self._tangents[wrt].T[part].reshape(size, *shape)
+
+    @suggesting
+    def along(self, directions: Sequence[Mapping[str, ArrayLike]]) -> dict[str, Array]:
+        """How the state at all stored times changes in some directions: by part, `(times, entries, directions)`.
+
+        A direction is a dictionary like that of `hessian_product`. All are carried in one sweep forwards.
+
+        >>> run.along([{"l": 1.0}, {"q": [0, 1], "l": -1.0}])["q"]
+        """
+        each = [self._direction(given) for given in directions]
+        if not each:
+            raise MethodError("along() needs at least one direction, such as {'l': 1.0}")
+        joined = _Direction(*(np.concatenate([getattr(d, name) for d in each]) for name in ("state", "par", "u")))
+        rows = self._along(joined, slice(0, self._tape.program.n_state)).transpose(0, 2, 1)
+        return {name: rows[:, self._fields[name]] for name in self.system.state}
 
     def _along(self, direction: _Direction, part: slice) -> Array:
         """Tangents of a part of the state at all stored times, (times, directions, entries)."""
