@@ -9,7 +9,7 @@ import dalembert
 
 ROOT = Path(dalembert.__file__).parent
 LAYERS = (
-    ("_version", "checking", "errors", "hooks", "locks", "named", "tables"),
+    ("_version", "checking", "errors", "hooks", "locks", "markup", "named", "tables"),
     ("systems",),
     ("discrete",),
     ("methods",),

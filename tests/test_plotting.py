@@ -1,5 +1,9 @@
 """Figures: what they draw, in which style, and how axes are labelled."""
 
+import os
+import subprocess
+import sys
+
 import matplotlib as mpl
 
 mpl.use("Agg")
@@ -274,3 +278,44 @@ def test_motion_and_sections_are_where_the_points_are(sol):
     section = da.poincare(da.catalog.harmonic_oscillator(), 10, 5, method="gauss-2", step=0.1, q=[1.0], v=[0.0])
     line = section.plot(("q", 0), ("v", 0)).lines[0]
     np.testing.assert_array_equal(line.get_data(), (section.q[:, 0], section.v[:, 0]))
+
+
+SCREEN = """
+import matplotlib.backends.backend_agg as agg
+from matplotlib.backend_bases import FigureManagerBase
+
+
+class FigureManager(FigureManagerBase):
+    def show(self):
+        print("window", self.num)
+
+    @classmethod
+    def pyplot_show(cls, *, block=None):
+        print("wait" if block else "go on")
+
+
+class FigureCanvas(agg.FigureCanvasAgg):
+    manager_class = FigureManager
+
+    def __init__(self, *given):
+        super().__init__(*given)
+        self.required_interactive_framework = "a screen"  # of the object: matplotlib looks for a real one by the class
+"""
+SCRIPT = """
+import dalembert as da
+sol = da.simulate(da.catalog.harmonic_oscillator(), "rattle", t_end=0.1, step=0.01)
+sol.plot()
+sol.plot("run.png")
+sol.plot().suptitle("changed later")
+print("end")
+"""
+
+
+def test_a_script_shows_windows_where_there_is_a_screen(tmp_path):
+    """Without waiting, and at its end it waits once; with a file, or without a screen, there is no window."""
+    (tmp_path / "screen.py").write_text(SCREEN)
+    for backend, said in (("module://screen", "window 1\nwindow 3\nend\nwait\n"), ("Agg", "end\n")):
+        run = [sys.executable, "-c", SCRIPT]
+        env = {**os.environ, "MPLBACKEND": backend, "PYTHONPATH": str(tmp_path)}
+        done = subprocess.run(run, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+        assert (done.stdout, done.returncode) == (said, 0), done.stderr

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     )
     from dalembert.mechanisms import Mechanism, read_urdf, shapes
     from dalembert.methods import Method, Scheme, Step, compose, list_methods
-    from dalembert.reporting import report
+    from dalembert.reporting import report, slider
     from dalembert.sensitivities import Sensitivity, sensitivity
     from dalembert.simulation import simulate
     from dalembert.solution import Sample, Solution, Stored, load
@@ -76,7 +76,7 @@ _WHERE = {
     "MethodError MissingPackage ModelError SingularConstraints StepTooSmall UnknownKeyword",
     "dalembert.mechanisms": "Mechanism read_urdf shapes",
     "dalembert.methods": "Method Scheme Step compose list_methods",
-    "dalembert.reporting": "report",
+    "dalembert.reporting": "report slider",
     "dalembert.sensitivities": "Sensitivity sensitivity",
     "dalembert.simulation": "simulate",
     "dalembert.solution": "Sample Solution Stored load open",
@@ -178,6 +178,7 @@ __all__ = [
     "sensitivity",
     "shapes",
     "simulate",
+    "slider",
     "sweep",
     "table",
     "unpack",

@@ -1,4 +1,4 @@
-"""Tables as text, Markdown, LaTeX or CSV."""
+"""Tables as text, Markdown, LaTeX, CSV or HTML."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from dalembert.errors import MethodError, suggest
+from dalembert.markup import table as as_html
 
 VALUES = ("q", "v", "p", "x", "y", "z", "lam")  # initial values
-FORMATS = ("text", "markdown", "latex", "csv")
+FORMATS = ("text", "markdown", "latex", "csv", "html")
 R = TypeVar("R", covariant=True)
 
 
@@ -28,7 +29,7 @@ class Table(tuple[R, ...]):
         return tuple(self), self.columns
 
     def table(self, form: str = "text") -> str:
-        """As text, Markdown, LaTeX or CSV."""
+        """As text, Markdown, LaTeX, CSV or HTML."""
         heads, rows = self.cells()
         return write(heads, rows, form, left=len(heads))
 
@@ -40,6 +41,10 @@ class Table(tuple[R, ...]):
         return self.table() if self else "(nothing)"
 
     __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        heads, rows = self.cells()
+        return as_html(heads, rows, left=len(heads)) if self else "(nothing)"
 
 
 def _cell(value: object) -> str:
@@ -63,6 +68,8 @@ def write(heads: Sequence[str], rows: Iterable[Sequence[str]], form: str = "text
         out = io.StringIO()
         csv.writer(out, lineterminator="\n").writerows(cells)
         return out.getvalue().rstrip("\n")
+    if form == "html":
+        return as_html(cells[0], cells[1:], left)
     if form == "latex":
         body = [" & ".join(map(_tex, row)) + r" \\" for row in cells]
         columns = "l" * left + "r" * (len(heads) - left)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dalembert import tables
+from dalembert import markup, tables
 from dalembert.checking import listed, number, positive, whole
 from dalembert.engine.case import check_call
 from dalembert.engine.consistency import consistent
@@ -76,7 +76,7 @@ def reference_method(system: System) -> str:
     raise MethodError(f"no method of high order supports {system.name!r}, so there is no reference to measure errors against")
 
 
-@dataclass
+@dataclass(repr=False)
 class Convergence:
     """Errors at the final time for several steps, by component; `orders` are slopes in a log-log plot."""
 
@@ -98,7 +98,7 @@ class Convergence:
         return out
 
     def table(self, form: str = "text") -> str:
-        """As text, Markdown, LaTeX or CSV."""
+        """As text, Markdown, LaTeX, CSV or HTML."""
         heads = ["step"]
         for name in self.errors:
             heads += [f"error of {name}", "order"]
@@ -136,6 +136,12 @@ class Convergence:
         orders = ", ".join(f"{v:.2f} in {k}" if np.isfinite(v) else f"not measurable in {k}" for k, v in self.orders.items())
         good = max(self.floor.values(), default=0.0)
         return f"{self.system} by {self.method}: order {orders}\n{self.table()}\nagainst {self.reference}, good to {good:.0e}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        head, *_, foot = str(self).splitlines()
+        return markup.card(head, self.table("html") + markup.paragraph(foot))
 
 
 PLOT: Hook[[Convergence, Axes | None], Axes] = Hook("Convergence.plot", "dalembert.plotting")
@@ -190,7 +196,7 @@ def _multipliers(system: Constrained, truth: Solution, run: Solution, options: O
     return float(np.abs(run.lam[-1] - exact["lam"]).max())
 
 
-@dataclass
+@dataclass(repr=False)
 class Comparison:
     """Runs of several methods on one system with one step size: `runs` are the solutions, `rows` their numbers."""
 
@@ -199,7 +205,7 @@ class Comparison:
     rows: list[Row]
 
     def table(self, form: str = "text") -> str:
-        """As text, Markdown, LaTeX or CSV."""
+        """As text, Markdown, LaTeX, CSV or HTML."""
         shown = {
             "error": "error at the end", "energy_error": "energy", "power_balance": "power balance", "position": "position",
             "velocity": "velocity", "linear": "linear momentum", "angular": "angular momentum",
@@ -235,6 +241,11 @@ class Comparison:
 
     def __str__(self) -> str:
         return f"{self.table()}\n{self.caption()}"
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return markup.card(self.runs[0].system.name, self.table("html") + markup.paragraph(self.caption()))
 
 
 PLOT_RUNS: Hook[[Comparison], Figure] = Hook("Comparison.plot", "dalembert.plotting")

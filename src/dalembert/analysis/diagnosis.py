@@ -11,6 +11,7 @@ import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike
 
+from dalembert import markup
 from dalembert.checking import number
 from dalembert.engine import kinds, newton
 from dalembert.engine.array import LARGEST, DerivativeArray
@@ -29,7 +30,7 @@ from dalembert.systems.needs import Need
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 
-@dataclass
+@dataclass(repr=False)
 class Diagnosis:
     """The findings of `da.diagnose`; prints as a report."""
 
@@ -57,24 +58,26 @@ class Diagnosis:
         """Whether a run can start from these values."""
         return self.consistent and not self.redundant and not self.singular_pose and self.index is not None
 
-    def __str__(self) -> str:
-        lines = [
-            f"{self.name} ({self.kind})",
-            f"  index                 {self.index if self.index is not None else 'undefined: the equations are singular here'}",
-            f"  degrees of freedom    {self.degrees_of_freedom}",
-        ]
+    def _rows(self) -> list[tuple[str, str]]:
+        """What was found, by name; rows without a name belong to the one before."""
+        index = str(self.index) if self.index is not None else "undefined: the equations are singular here"
+        rows = [("index", index), ("degrees of freedom", str(self.degrees_of_freedom))]
         if self.free_values is not None:
-            lines.append(f"  free initial values   {self.free_values}")
-        lines += [f"  {'hidden' if i == 0 else '':<21} {text}" for i, text in enumerate(self.hidden)]
-        for key, value in self.residuals.items():
-            lines.append(f"  {key:<21} {value:.1e}")
-        lines.append(f"  consistent            {'yes' if self.consistent else 'no'}")
-        for key, value in self.conditioning.items():
-            lines.append(f"  condition, {key:<10} {value:.1e}")
-        lines += [f"  {'!' if i == 0 else ' ':<21} {text}" for i, text in enumerate(self.remarks)]
-        lines.append(f"  recommended           {self.recommended}")
-        lines.append(f"  methods that fit      {', '.join(self.methods) or 'none'}")
-        return "\n".join(lines)
+            rows.append(("free initial values", str(self.free_values)))
+        rows += [("" if i else "hidden", text) for i, text in enumerate(self.hidden)]
+        rows += [(key, f"{value:.1e}") for key, value in self.residuals.items()]
+        rows.append(("consistent", "yes" if self.consistent else "no"))
+        rows += [(f"condition, {key}", f"{value:.1e}") for key, value in self.conditioning.items()]
+        rows += [("" if i else "!", text) for i, text in enumerate(self.remarks)]
+        return [*rows, ("recommended", self.recommended), ("methods that fit", ", ".join(self.methods) or "none")]
+
+    def __str__(self) -> str:
+        return "\n".join([f"{self.name} ({self.kind})", *(f"  {name:<21} {text}" for name, text in self._rows())])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return markup.card(f"{self.name} ({self.kind})", markup.facts(self._rows()))
 
 
 @suggesting

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -28,7 +29,8 @@ class Bar:
             if not self.wanted and elapsed < 0.3:
                 return
             left = elapsed * (self.total - done) / max(1, done)
-            terminal = sys.stderr.isatty() or "ipykernel" in sys.modules
+            widgets = "ipykernel" in sys.modules and find_spec("ipywidgets") is not None  # without them rich prints a warning
+            terminal = sys.stderr.isatty() or widgets
             if not (self.wanted or (terminal and (elapsed > 2.0 or elapsed + left > 2.5))):
                 return
             from rich.console import Console
@@ -36,7 +38,7 @@ class Bar:
 
             self.bar = Progress(
                 TextColumn(self.verb), BarColumn(), MofNCompleteColumn(), TextColumn(self.unit), TimeRemainingColumn(),
-                console=Console(stderr=True),
+                console=Console(stderr=True, force_jupyter=None if widgets else False),
             )  # fmt: skip
             self.bar.start()
             self.task = self.bar.add_task("run", total=self.total)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
-SHEET = "dalembert.style"
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")  # as in the style sheet
 ZERO = 1e-17  # where exact zeros are drawn on a logarithmic axis
 P = ParamSpec("P")
@@ -27,11 +27,31 @@ R = TypeVar("R")
 Array = NDArray[np.float64]
 
 
-def style() -> AbstractContextManager[None]:
-    """A context in which figures use the style sheet."""
-    import matplotlib.pyplot as plt
+@contextmanager
+def style() -> Iterator[None]:
+    """A context in which figures use the style sheet.
 
-    return plt.style.context(SHEET)
+    It puts back the settings of the sheet alone. `plt.style.context` puts back all, also what a backend sets when it is first
+    used: in a notebook no figure of anyone would appear after that.
+    """
+    import matplotlib as mpl
+
+    own, settings = _sheet(), cast("dict[str, object]", mpl.rcParams)  # matplotlib types its settings one by one
+    before = {name: settings[name] for name in own}
+    settings.update(own)
+    try:
+        yield
+    finally:
+        settings.update(before)
+
+
+@functools.cache
+def _sheet() -> dict[str, object]:
+    """The settings of the style sheet."""
+    import matplotlib as mpl
+
+    with as_file(files("dalembert").joinpath("style.mplstyle")) as path:
+        return dict(cast("dict[str, object]", mpl.rc_params_from_file(path, use_default_template=False)))
 
 
 def styled(draw: Callable[P, R]) -> Callable[P, R]:

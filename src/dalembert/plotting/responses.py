@@ -12,6 +12,7 @@ from dalembert.analysis.vibration import Mode
 from dalembert.plotting.canvas import COLOURS, Array, axes, crowded, dashes, finish, style, styled
 from dalembert.plotting.labels import symbol, text
 from dalembert.plotting.moving import instant
+from dalembert.plotting.showing import figure_class
 from dalembert.systems import Picture
 
 if TYPE_CHECKING:
@@ -29,7 +30,9 @@ def bode(linear: Linearization, omega: Array) -> Figure:
     response = linear.transfer(omega)
     columns = len(linear.inputs)
     with style():
-        figure, grid = plt.subplots(2, columns, figsize=(max(5.5, 4.2 * columns), 4.8), sharex=True, squeeze=False)
+        figure, grid = plt.subplots(
+            2, columns, figsize=(max(5.5, 4.2 * columns), 4.8), sharex=True, squeeze=False, FigureClass=figure_class()
+        )
         for j, name in enumerate(linear.inputs):
             up, down = grid[:, j]
             for i, output in enumerate(linear.outputs):

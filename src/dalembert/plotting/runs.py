@@ -12,6 +12,7 @@ from dalembert.errors import MethodError
 from dalembert.plotting.canvas import Array, axes, figure_path, finish, legend, magnitude, save, style, styled, thin
 from dalembert.plotting.labels import coordinate, labelled, symbol, text, time_label, titled
 from dalembert.plotting.moving import motion
+from dalembert.plotting.showing import figure_class, present
 from dalembert.solution import PortSolution, Solution, shown
 
 if TYPE_CHECKING:
@@ -144,7 +145,7 @@ def overview(sol: Solution) -> Figure:
         right = [*right, constraints]
     space = sol.system.drawn and sol.system._functions["points"].size2_out(0) == 3
     with style():
-        figure = plt.figure(figsize=(10, max(4.0, 2.15 * len(right))))
+        figure = plt.figure(figsize=(10, max(4.0, 2.15 * len(right))), FigureClass=figure_class())
         grid = figure.add_gridspec(len(right), 2, width_ratios=(1.15, 1))
         motion(sol, figure.add_subplot(grid[:, 0], projection="3d" if space else None))
         for i, draw in enumerate(right):
@@ -156,11 +157,13 @@ def overview(sol: Solution) -> Figure:
 
 
 def plot(sol: Solution, path: str | Path | None = None, dpi: float | None = None) -> Figure:
-    """The overview of a run, written to `path` if one is given: what `sol.plot()` does."""
+    """The overview of a run, written to `path` if one is given, otherwise shown where there is a screen: `sol.plot()`."""
     checked = None if path is None else figure_path(path)
     figure = overview(sol)
     if checked is not None:
         save(figure, checked, dpi)
+    else:
+        present(figure)
     return figure
 
 

@@ -16,6 +16,7 @@ from dalembert.errors import MethodError
 from dalembert.plotting.canvas import axes, crowded, dashes, finish, magnitude, style, styled
 from dalembert.plotting.labels import labelled, symbol, text, time_label
 from dalembert.plotting.runs import LEVELS, balance
+from dalembert.plotting.showing import figure_class
 from dalembert.solution import Solution
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ def comparison(runs: Comparison | Sequence[Solution]) -> Figure:
     levels = [level for level in ("position", "velocity") if first.residual(level).shape[1]]
     panels = (["energy"] if first.energies() else []) + levels
     with style():
-        figure, grid = plt.subplots(1, len(panels), figsize=(4.0 * max(len(panels), 1.5), 3.8), squeeze=False)
+        size = (4.0 * max(len(panels), 1.5), 3.8)
+        figure, grid = plt.subplots(1, len(panels), figsize=size, squeeze=False, FigureClass=figure_class())
         for ax, panel in zip(grid[0], panels, strict=True):
             for sol in runs:
                 if panel == "energy":

@@ -5,6 +5,6 @@
 """
 
 from dalembert.reporting.film import animate
-from dalembert.reporting.page import report
+from dalembert.reporting.page import report, slider
 
-__all__ = ["animate", "report"]
+__all__ = ["animate", "report", "slider"]

@@ -123,7 +123,7 @@ def _energies(sol: Solution, out: Panels) -> None:
     unit, scale = labelled(sol, "", "energy").strip(" ()"), max(largest(values) for values in energies.values())
     out.lines("energy", unit, list(energies.items()))
     if not sol.driven:
-        out.sizes("error of the energy", f"|H \u2212 H(0)| {unit and f'({unit})'}", [("", sol.energy - sol.energy[0])], scale)
+        out.sizes("error of the energy", f"|H \u2212 H(0)| {unit and f'({unit})'}", [("", sol.energy[1:] - sol.energy[0])], scale)
         return
     book = sol.ledger()
     ports = [key for key in book if key.startswith("port ")] or ["supplied"]
@@ -133,7 +133,7 @@ def _energies(sol: Solution, out: Panels) -> None:
         out.say("ledger, energy since the start", unit, f"no energy came in, went out or was stored: {_at_most(worst)}")
     else:
         out.lines("ledger, energy since the start", unit, since)
-    balance = [("", _summed(sol.power_balance))]
+    balance = [("", np.cumsum(sol.power_balance))]
     out.sizes("power balance, residuals added up", f"|sum| {unit and f'({unit})'}", balance, scale)
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import functools
+import gzip
 import html
 import json
 import re
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
-
-import numpy as np
-from numpy.typing import ArrayLike
 
 from dalembert._version import __version__
 from dalembert.errors import MethodError, MissingPackage
@@ -20,7 +20,7 @@ from dalembert.reporting.figures import Figure, Panels
 from dalembert.reporting.scene import drawing, shown
 from dalembert.solution import Solution
 from dalembert.solution import shown as hooks
-from dalembert.solution.inline import Page
+from dalembert.solution.inline import Inline, Page
 from dalembert.solution.paths import FORMS, target, writing
 
 SCRIPTS = ("scene.js", "player.js", "figures.js", "start.js")
@@ -31,22 +31,45 @@ def report(runs: Solution | Sequence[Solution], path: str | Path) -> Page:
 
     Several runs share the clock and the figures, each with an animation of its own beside the others.
     """
-    path = target(path, *FORMS["report"])
+    path, whole = target(path, *FORMS["report"]), _whole(_checked(runs))
+    with writing(path) as temporary:
+        temporary.write_text(whole, encoding="utf-8")
+    return Page(path)
+
+
+def slider(*runs: Solution) -> Inline:
+    """Runs in a notebook with a slider over the time: pictures side by side, curves in common figures.
+
+    Outside of a notebook `da.report([...], "runs.html")` writes the same as a page.
+    """
+    chosen = _checked(runs)
+    told = f"<slider over {', '.join(run_names(chosen))}; a notebook shows it, da.report([...], 'runs.html') writes it>"
+    return Inline(told, functools.partial(_whole, chosen), 900)
+
+
+def _checked(runs: Solution | Sequence[Solution]) -> list[Solution]:
     chosen = [runs] if isinstance(runs, Solution) else list(runs)
     if not chosen or not all(isinstance(sol, Solution) for sol in chosen):
-        raise MethodError("a report is of a solution, or of a list of solutions")
+        raise MethodError("what is shown is a solution, or a list of solutions")
+    return chosen
+
+
+def _whole(runs: list[Solution]) -> str:
+    """The page of some runs."""
+    systems = ", ".join(dict.fromkeys(sol.system.name for sol in runs))
+    title = f"{systems}, {runs[0].method}" if len(runs) == 1 else f"{systems}: {len(runs)} runs"
+    described = "".join(_described(sol) for sol in runs)
+    return _filled("page.html", title, _data(runs, Panels(runs).plain()), __RUNS__=described, __PLOTLY__=_plotly())
+
+
+@functools.cache
+def _plotly() -> str:
+    """The library of the figures, compressed: 1.4 megabytes of 4.6."""
     try:
         from plotly.offline import get_plotlyjs
     except ImportError as error:
         raise MissingPackage.of("plotly", "report", "a report") from error
-    first = chosen[0]
-    systems = ", ".join(dict.fromkeys(sol.system.name for sol in chosen))
-    title = f"{systems}, {first.method}" if len(chosen) == 1 else f"{systems}: {len(chosen)} runs"
-    described = "".join(_described(sol) for sol in chosen)
-    whole = _filled("page.html", title, _data(chosen, Panels(chosen).plain()), __RUNS__=described, __PLOTLY__=get_plotlyjs())
-    with writing(path) as temporary:
-        temporary.write_text(whole, encoding="utf-8")
-    return Page(path)
+    return base64.b64encode(gzip.compress(get_plotlyjs().encode(), mtime=0)).decode("ascii")
 
 
 def player(sol: Solution) -> str:
@@ -83,24 +106,10 @@ def _moving(sol: Solution, name: str) -> dict[str, object]:
 
 def _described(sol: Solution) -> str:
     """Summary of a run, and its settings as a table."""
-    rows = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in facts(sol))
+    rows = "".join(
+        f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in [*sol.settings(), ("dalembert", __version__)]
+    )
     return f'<pre class="summary">{html.escape(str(sol))}</pre><table class="facts">{rows}</table>'
-
-
-def facts(sol: Solution) -> list[tuple[str, str]]:
-    """System, parameters, initial values, what the method keeps, and its source."""
-
-    def short(value: ArrayLike) -> str:
-        flat = np.asarray(value, dtype=float).ravel()
-        first = ", ".join(f"{x:.6g}" for x in flat[:12])
-        return first + (f", ... ({flat.size} in all)" if flat.size > 12 else "")
-
-    rows = [("system", repr(sol.system).strip("<>"))]
-    rows += [("parameters", ", ".join(f"{k} = {short(v)}" for k, v in sol.parameters.items()))] if sol.parameters else []
-    rows.append(("start", "; ".join(f"{name} = {short(values[0])}" for name, values in sol.parts.items())))
-    rows.append(("method", f"{sol.method}: keeps {sol.method.keeps}" if sol.method.keeps else str(sol.method)))
-    rows += [("from", sol.method.source)] if sol.method.source else []
-    return [*rows, ("dalembert", __version__)]
 
 
 def _in_script(data: object) -> str:

@@ -320,23 +320,6 @@ class Solution(Shown, ABC):
 
     # ---- summary, files, pictures -----------------------------------------------------------------------
 
-    def __repr__(self) -> str:
-        return f"<Solution of {self.system.name!r} by {self.method}: {self.stats.get('steps', 0)} steps to t = {self.t[-1]:g}>"
-
-    def __str__(self) -> str:
-        stats = self.stats
-        setup = stats.get("setup_seconds", 0.0) + stats.get("compile_seconds", 0.0)
-        rows = [
-            ("steps", f"{stats['steps']}, {len(self.t)} times kept"),
-            ("Newton iterations", f"{stats['iterations']} ({stats['iterations_per_step']:.2f} a step)"),
-            *self._summary(),
-            ("time", f"{stats['seconds']:.3g} s ({stats['engine']}), set-up {setup:.2g} s"),
-        ]
-        wide = max(20, *(len(name) for name, _ in rows))
-        steps = f"step {self.step:g}" if "rejected" not in stats else f"steps {np.diff(self.t).min(initial=np.inf):.2g} and more"
-        head = f"{self.system.name} by {self.method}, t = {self.t[0]:g} .. {self.t[-1]:g}, {steps}"
-        return "\n".join([head, *(f"  {name:<{wide}}  {value}" for name, value in rows)])
-
     @abstractmethod
     def _summary(self) -> list[tuple[str, str]]:
         """Rows of the printed summary."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import numpy as np
+
 from dalembert.errors import suggesting
 from dalembert.hooks import Hook
+from dalembert.markup import card, facts, short
 from dalembert.solution.inline import Film, Inline, Page
 
 if TYPE_CHECKING:
@@ -21,6 +24,49 @@ class Shown:
     @property
     def _self(self) -> Solution:
         return cast("Solution", self)
+
+    def __repr__(self) -> str:
+        sol = self._self
+        return f"<Solution of {sol.system.name!r} by {sol.method}: {sol.stats.get('steps', 0)} steps to t = {sol.t[-1]:g}>"
+
+    @property
+    def title(self) -> str:
+        """System, method, times and step size in a line."""
+        sol = self._self
+        varied = "rejected" in sol.stats
+        steps = f"steps {np.diff(sol.t).min(initial=np.inf):.2g} and more" if varied else f"step {sol.step:g}"
+        return f"{sol.system.name} by {sol.method}, t = {sol.t[0]:g} .. {sol.t[-1]:g}, {steps}"
+
+    def summary(self) -> list[tuple[str, str]]:
+        """Steps, iterations, errors of invariants and run time, by name, as they are printed."""
+        sol = self._self
+        stats = sol.stats
+        setup = stats.get("setup_seconds", 0.0) + stats.get("compile_seconds", 0.0)
+        return [
+            ("steps", f"{stats['steps']}, {len(sol.t)} times kept"),
+            ("Newton iterations", f"{stats['iterations']} ({stats['iterations_per_step']:.2f} a step)"),
+            *sol._summary(),
+            ("time", f"{stats['seconds']:.3g} s ({stats['engine']}), set-up {setup:.2g} s"),
+        ]
+
+    def settings(self) -> list[tuple[str, str]]:
+        """System, parameters, initial values, what the method keeps and its source, in words."""
+        sol = self._self
+        rows = [("system", repr(sol.system).strip("<>"))]
+        if sol.parameters:
+            rows.append(("parameters", ", ".join(f"{k} = {short(np.ravel(v))}" for k, v in sol.parameters.items())))
+        rows.append(("start", "; ".join(f"{name} = {short(values[0])}" for name, values in sol.parts.items())))
+        rows.append(("method", f"{sol.method}: keeps {sol.method.keeps}" if sol.method.keeps else str(sol.method)))
+        return [*rows, *([("from", sol.method.source)] if sol.method.source else [])]
+
+    def __str__(self) -> str:
+        rows = self.summary()
+        wide = max(20, *(len(name) for name, _ in rows))
+        return "\n".join([self.title, *(f"  {name:<{wide}}  {value}" for name, value in rows)])
+
+    def _repr_html_(self) -> str:
+        sol = self._self
+        return card(sol.title, facts(sol.summary()), facts(sol.settings()))
 
     @suggesting
     def save(self, path: str | Path) -> Path:

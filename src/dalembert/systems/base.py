@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from dalembert.checking import text, whole
 from dalembert.errors import ModelError, suggest
 from dalembert.locks import Lock
+from dalembert.markup import card, facts, short
 from dalembert.systems import plain, stored, tracing
 from dalembert.systems.batch import batch, dense
 from dalembert.systems.cache import Cache
@@ -313,6 +314,14 @@ class System(ABC):
     def __repr__(self) -> str:
         counts = [f"{count} {what}" for what, count in self._counts().items() if count]
         return f"<{type(self).__name__} {self.name!r}: {', '.join(counts)}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("coordinates", ", ".join(self.coordinates[:40]) + (", ..." if self.n > 40 else ""))]
+        if self.ports:
+            rows.append(("inputs", ", ".join(self.ports)))
+        rows += [(f"parameter {name}", short(np.ravel(value))) for name, value in self.parameters.items()]
+        rows += [(f"initial {name}", short(np.ravel(value))) for name, value in self.initial.items()]
+        return card(repr(self).strip("<>"), facts(rows))
 
     def _counts(self) -> dict[str, int]:
         """What there is, and how many, for `repr`."""

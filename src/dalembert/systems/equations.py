@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dalembert.systems.mechanical import Mechanical
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Equations:
     """`M(q) q'' + C(q, q') q' + V_q = Q - G^T lam`: the parts as expressions, numbers, text and LaTeX.
 
@@ -73,6 +73,11 @@ class Equations:
     def __str__(self) -> str:
         parts = self.sympy()
         return "\n".join(f"{key} = {parts[key].tolist()}" for key in ("M", "C", "gravity"))
+
+    __repr__ = __str__
+
+    def _repr_latex_(self) -> str:
+        return f"$\\displaystyle {self.latex()}$"
 
 
 def equations(s: Mechanical) -> Equations:

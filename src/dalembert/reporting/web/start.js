@@ -1,6 +1,6 @@
 "use strict";
 // Puts the page together: a scene for each run, one player, figures with cursors, and what hands and keys do.
-(() => {
+unpacked.then(() => {
   const find = id => document.getElementById(id), { runs, figures, colours, units } = data;
   const longest = runs.reduce((a, b) => (b.t.at(-1) - b.t[0] > a.t.at(-1) - a.t[0] ? b : a)), player = makePlayer(longest.t);
   const scenes = runs.filter(run => run.scene).map((run, k) => {
@@ -42,4 +42,4 @@
   window.dalembert = {
     show: player.seek, get frame() { return player.frame; }, get playing() { return player.playing; }, time: () => player.time, names: drawn.map(f => f.id),
   };
-})();
+});
