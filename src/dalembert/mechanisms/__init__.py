@@ -7,9 +7,22 @@ from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.bodies import Body
 from dalembert.mechanisms.joints import Joint
 from dalembert.mechanisms.mechanism import Mechanism
+from dalembert.mechanisms.motions import BodyMotion, JointMotion, Reaction
+from dalembert.mechanisms.results import MechanismSolution
 from dalembert.mechanisms.urdf import read_urdf
 from dalembert.systems import stored
 
 stored.HIGHER.set(lambda: {"Assembled": Assembled})
 
-__all__ = ["Assembled", "Body", "Joint", "Mechanism", "read_urdf", "shapes"]
+__all__ = [
+    "Assembled",
+    "Body",
+    "BodyMotion",
+    "Joint",
+    "JointMotion",
+    "Mechanism",
+    "MechanismSolution",
+    "Reaction",
+    "read_urdf",
+    "shapes",
+]

@@ -17,6 +17,10 @@ from dalembert.mechanisms.forces import Motion
 from dalembert.systems import plain
 from dalembert.systems.mechanical import Mechanical
 
+RATES = {  # at constant velocities
+    "frame_rates": "frames", "measure_rates": "measures", "sensed_rates": "sensed", "sensed_curvature": "sensed_rates",
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Jointed:
@@ -49,6 +53,7 @@ class Assembled(Mechanical):
     all_rows: tuple[Row, ...]  # with those that were left out
     least_norm: bool
     freedoms: int
+    size: float  # how large the mechanism is
     _recipes: Mapping[str, Callable[[], SX]]
 
     def __init__(self, coordinates: Coordinates, made: Made, whole: Assembled | None = None, least_norm: bool = False) -> None:
@@ -59,7 +64,7 @@ class Assembled(Mechanical):
         )  # fmt: skip
         self.rows, self.all_rows = tuple(made.rows), tuple(made.rows) if whole is None else whole.rows
         self.least_norm, self.freedoms = least_norm, self.nv - self.m
-        self.space, self.called = of.dimension, coordinates.called
+        self.space, self.called, self.size = of.dimension, coordinates.called, coordinates.size
         self.masses, self.inertias = dict(coordinates.masses), dict(coordinates.inertias)
         self.joints = {
             j.name: Jointed(
@@ -99,7 +104,13 @@ class Assembled(Mechanical):
         return self.joints[name]
 
     def _derived(self, role: str) -> SX:
-        return self._recipes[role]() if role in self._recipes else super()._derived(role)
+        if role in self._recipes:
+            return self._recipes[role]()
+        if role in RATES:
+            return ca.densify(ca.jtimes(self.role(RATES[role]), self.q, self.qdot(self.q, self.v)))
+        if role == "sensed_slopes":
+            return ca.densify(ca.jacobian(self.role("sensed_rates"), self.v))
+        return super()._derived(role)
 
     def _counts(self) -> dict[str, int]:
         own = {"bodies": len(self.masses), "joints": len(self.joints), "degrees of freedom": self.freedoms}
@@ -117,7 +128,7 @@ class Assembled(Mechanical):
             **super()._written(), "space": self.space, "called": self.called, "masses": self.masses, "inertias": self.inertias,
             "joints": [astuple(j) for j in self.joints.values()], "drives": self.drives, "sensors": self.sensors,
             "rows": [astuple(row) for row in self.rows], "all_rows": [astuple(row) for row in self.all_rows],
-            "least_norm": self.least_norm, "freedoms": self.freedoms,
+            "least_norm": self.least_norm, "freedoms": self.freedoms, "size": self.size,
         }  # fmt: skip
 
     def _restore(self, data: Mapping[str, Any]) -> None:
@@ -136,3 +147,4 @@ class Assembled(Mechanical):
             rows = plain.each(plain.get(data, key, list), key, list)
             setattr(self, key, tuple(Row(plain.of(o, key, str), plain.size(n, key), plain.of(i, key, bool)) for o, n, i in rows))
         self.least_norm, self.freedoms = plain.get(data, "least_norm", bool), plain.size(data["freedoms"], "freedoms")
+        self.size = plain.get(data, "size", float)

@@ -16,6 +16,7 @@ from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.bodies import Body
 from dalembert.mechanisms.coordinates import Coordinates
 from dalembert.mechanisms.description import Description
+from dalembert.mechanisms.forces import Motion
 from dalembert.mechanisms.frames import Frame, numbers
 from dalembert.mechanisms.rotations import Array
 
@@ -50,7 +51,7 @@ class Constraints:
         g, G = ca.vertcat(ca.SX(0, 1), *own, extra), ca.vertcat(*slopes, ca.jacobian(extra, system.q))
         self.function = ca.Function("g", [system.q, system.t, system.par], [ca.densify(g), G])
         frames = system.role("frames")
-        self.size = extent(chosen)
+        self.size = chosen.size
         scale = np.tile(np.r_[np.full(3, 1 / self.size), np.ones(9)], len(system.masses))
         J = ca.Function("J", [system.q], [ca.jacobian(frames, system.q)])(chosen.start()[0])
         moved = np.asarray(ca.densify(ca.sum1((ca.DM(scale) * J.T.T) ** 2)).full()).ravel() if J.numel() else np.ones(system.n)
@@ -95,19 +96,6 @@ class Constraints:
         return q, float(np.abs(g).max(initial=0.0))
 
 
-def extent(chosen: Coordinates) -> float:
-    """The size of a mechanism: the largest distance of its bodies and joints from their middle."""
-    of = chosen.of
-    points = [body.position for body in of.bodies.values()]
-    for joint in of.joints.values():
-        points += [of.get_body(joint.a).world(joint.on_a.point), of.get_body(joint.b).world(joint.on_b.point)]
-    spread = np.array(points) - np.mean(points, axis=0)
-    inertial = [np.sqrt(np.trace(b.inertia) / b.mass) for b in of.bodies.values() if b.rotates]
-    return (
-        max(float(np.linalg.norm(spread, axis=1).max()), *inertial, 1e-9) if inertial else max(float(np.abs(spread).max()), 1e-9)
-    )
-
-
 def pose(system: Assembled, chosen: Coordinates, mechanism: Description, pinned: Mapping[str, float | None]) -> Array:
     """Coordinates near those of the drawing that close all joints, with bodies and freedoms of joints held as pinned."""
     q, _ = chosen.start()
@@ -143,6 +131,17 @@ def _pins(
         drawn = float(ca.Function("x", [system.q], [x])(q)) if value is None else number(f"pinned: {name!r}", value, ModelError)
         turns = chosen.terms.is_angle(joint, mechanism._freedom(mechanism.joints[joint], freedom or None))
         out.append((2 * ca.sin((x - drawn) / 2) if turns else x - drawn, 0.0))
+    return out + _driven(system, chosen, mechanism)
+
+
+def _driven(system: Assembled, chosen: Coordinates, mechanism: Description) -> list[tuple[ca.SX, float]]:
+    """Angles of prescribed motions at the start: their constraints `sin(angle - given)` would take half a turn more as well."""
+    out: list[tuple[ca.SX, float]] = []
+    for part in mechanism.forces.values():
+        if isinstance(part, Motion) and chosen.terms.is_angle(part.joint, part.freedom):
+            value, used = chosen.terms.timed(part.name, part.function)
+            given = value({k: ca.SX(mechanism.parameters[k]) for k in used}, ca.SX(0.0))
+            out.append((2 * ca.sin((measured(system, chosen, part.joint, part.freedom) - given) / 2), 0.0))
     return out
 
 

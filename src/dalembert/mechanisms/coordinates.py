@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 import casadi as ca
@@ -74,6 +75,17 @@ class Coordinates(ABC):
     def vectors(self) -> bool:
         """Whether the coordinates are vectors one after another, all turned alike by a rotation of the world."""
         return False
+
+    @cached_property
+    def size(self) -> float:
+        """How large the mechanism is: the largest distance of its bodies and joints from their middle, or of its masses."""
+        points = [body.position for body in self.of.bodies.values()]
+        for joint in self.of.joints.values():
+            ends = ((joint.a, joint.on_a), (joint.b, joint.on_b))
+            points += [self.of.get_body(name).world(marker.point) for name, marker in ends]
+        far = float(np.linalg.norm(np.array(points) - np.mean(points, axis=0), axis=1).max())
+        spread = [float(np.sqrt(np.trace(b.inertia) / b.mass)) for b in self.of.bodies.values() if b.rotates]
+        return max(far, *spread, 1e-9, 1e-9)
 
     @property
     def parameters(self) -> dict[str, Array]:

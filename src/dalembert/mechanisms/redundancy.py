@@ -88,7 +88,7 @@ def looped(system: Assembled, chosen: Coordinates) -> list[int]:
 
 
 def _dense(at: Constraints, q: Array, rows: list[int]) -> Array:
-    G = at.scaled(q)[1][rows]
+    G = at.scaled(q)[1].tocsr()[rows]
     used = np.unique(G.indices) if G.nnz else np.zeros(0, dtype=int)
     return np.asarray(G[:, used].toarray())
 

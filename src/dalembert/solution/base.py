@@ -87,8 +87,8 @@ class Solution(Shown, ABC):
 
     @staticmethod
     def of(system: System) -> type[Solution]:
-        """The class of the solutions of a system."""
-        return next(c for c in Solution._classes if isinstance(system, c.of_systems))
+        """The class of the solutions of a system: of those that fit, the one that was defined last knows most of it."""
+        return next(c for c in reversed(Solution._classes) if isinstance(system, c.of_systems))
 
     @staticmethod
     def of_run(case: Case, run: Run, start: Array, layout: Layout) -> Solution:

@@ -1,0 +1,188 @@
+"""Runs of mechanisms: asked for bodies, joints, drives and sensors by name."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from dalembert.errors import MethodError, suggest, suggesting
+from dalembert.mechanisms.assembled import Assembled
+from dalembert.mechanisms.motions import BodyMotion, JointMotion, Reaction
+from dalembert.mechanisms.rotations import Array
+from dalembert.solution.base import Variables
+from dalembert.solution.mechanical import MechanicalSolution
+from dalembert.systems.base import System
+
+
+class MechanismSolution(MechanicalSolution):
+    """A run of a mechanism."""
+
+    of_systems: ClassVar[tuple[type[System], ...]] = (Assembled,)
+    system: Assembled
+
+    @cached_property
+    def frames(self) -> Array:
+        """Centre of mass and axes of all bodies along the run: 12 columns each."""
+        return self._numeric("frames")
+
+    @cached_property
+    def frame_rates(self) -> Array:
+        """Their rates."""
+        return self._numeric("frame_rates", v=self.v)
+
+    @cached_property
+    def measures(self) -> Array:
+        """The freedoms of all joints, angles in `(-pi, pi]` where the coordinates do not count turns."""
+        return self._numeric("measures")
+
+    @cached_property
+    def measure_rates(self) -> Array:
+        """Their rates."""
+        return self._numeric("measure_rates", v=self.v)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where the freedoms of a joint begin among all."""
+        out, start = {}, 0
+        for name, joint in self.system.joints.items():
+            out[name] = start
+            start += len(joint.freedoms)
+        return out
+
+    @suggesting
+    def body(self, name: str) -> BodyMotion:
+        """A body along the run."""
+        known = list(self.system.masses)
+        if name not in known:
+            raise MethodError(f"{self.system.name!r} has no body {name!r}{suggest(str(name), known)}")
+        k, par, flat = known.index(name), self.parameters, self.system.space == 2
+        gravity = np.zeros(3)
+        if "gravity" in par:
+            gravity[: self.system.space] = par["gravity"]
+        columns = slice(12 * k, 12 * k + 12)
+        E = _euler(par[self.system.inertias[name]]) if name in self.system.inertias else np.zeros((3, 3))
+        return BodyMotion(
+            name, self.t, self.frames[:, columns], self.frame_rates[:, columns], float(par[self.system.masses[name]]), E,
+            gravity, flat,
+        )  # fmt: skip
+
+    @suggesting
+    def joint(self, name: str) -> JointMotion:
+        """A joint along the run: `.angle` or `.displacement`, `.rate`, `.reaction`."""
+        return JointMotion(self, self.system.joint_of(name))
+
+    @suggesting
+    def drive(self, name: str) -> Array:
+        """The torque or force of a prescribed motion, at the times `t_lam`; its power is this times the rate of the joint."""
+        drives = self.system.drives
+        if name not in drives:
+            raise MethodError(f"{self.system.name!r} has no prescribed motion {name!r}{suggest(str(name), drives)}")
+        return -self.lam[:, drives[name]]
+
+    def sensor(self, name: str) -> Array:
+        """A named output along the run."""
+        sensors = self.system.sensors
+        if name not in sensors:
+            raise MethodError(f"{self.system.name!r} has no sensor {name!r}{suggest(str(name), sensors)}")
+        start = 0
+        for other, measures in sensors.items():
+            size = 1 if measures == "distance" else self.system.space
+            if other == name:
+                break
+            start += size
+        values = self._sensed(sensors[name])[:, start : start + size]
+        return values[:, 0] if sensors[name] == "distance" else values
+
+    def _sensed(self, measures: str) -> Array:
+        if measures in ("position", "distance"):
+            return self._numeric("sensed")
+        if measures == "velocity":
+            return self._numeric("sensed_rates", v=self.v)
+        A, F, C, d, G = self._accelerations(self.q, self.v, self.p, self.t, self.u)
+        n, m = self.system.nv, self.system.m
+        K = np.zeros((len(self.t), n + m, n + m))
+        K[:, :n, :n], K[:, :n, n:], K[:, n:, :n] = A, G.transpose(0, 2, 1), C
+        a = np.linalg.solve(K, np.concatenate([F, d], axis=1))[:, :n, 0]
+        slope = self._numeric("sensed_slopes", v=self.v).reshape(len(self.t), -1, n)
+        return np.asarray(np.einsum("tij,tj->ti", slope, a) + self._numeric("sensed_curvature", v=self.v))
+
+    def momentum(self, name: str | ArrayLike, dimension: int | None = None) -> Array:
+        """Total `"linear"` or `"angular"` momentum (about the origin) of all bodies; or a momentum map, as in any system."""
+        if not isinstance(name, str) or name not in ("linear", "angular") or dimension is not None:
+            return super().momentum(name, dimension)
+        each = [self.body(one) for one in self.system.masses]
+        return np.asarray(sum(b.momentum if name == "linear" else b.angular_momentum for b in each))
+
+    # ---- reactions --------------------------------------------------------------------------------------
+
+    def reaction(self, joint: str, t: Array, lam: Array) -> Reaction:
+        """Force and torque of a joint by multipliers at some times."""
+        k = list(self.system.joints).index(joint)
+        q = self.q if len(t) == len(self.t) and np.array_equal(t, self.t) else self.at(t).values["q"]
+        W = self.system.numeric("wrench", self._par, q=q, t=t).reshape(len(t), 6 * len(self.system.joints), -1)
+        every = np.zeros((len(t), W.shape[2]))
+        places = {row: i for i, row in enumerate(self.system.all_rows)}
+        every[:, [places[row] for row in self.system.rows]] = lam[:, : self.system.mh]
+        if self.system.least_norm:
+            every = self._least(q, t, W, every)
+        carried = -np.einsum("tij,tj->ti", W[:, 6 * k : 6 * k + 6], every)
+
+        def axes(body: str) -> Array:
+            if body == "ground":
+                return np.broadcast_to(np.eye(3), (len(t), 3, 3))
+            known = list(self.system.masses)
+            if body not in known:
+                raise MethodError(f"{self.system.name!r} has no body {body!r}{suggest(str(body), ['ground', *known])}")
+            start = 12 * known.index(body) + 3
+            rows = self.system.numeric("frames", self._par, q=q)[:, start : start + 9]
+            return rows.reshape(-1, 3, 3).transpose(0, 2, 1)
+
+        return Reaction(t, carried[:, :3], carried[:, 3:], axes)
+
+    def _least(self, q: Array, t: Array, W: Array, lam: Array) -> Array:
+        """Of all multipliers with the same forces on the bodies, those whose reactions have the least norm.
+
+        Torques count by the size of the mechanism. The forces are `G^T lam`; what may be added is in the kernel of `G^T`.
+        """
+        count = len(self.system.all_rows)
+        G = self.system.numeric("all_jacobian", self._par, q=q, t=t).reshape(len(t), -1, self.system.nv)[:, :count]
+        weight = np.tile(np.repeat([1.0, 1 / self.system.size], 3), len(self.system.joints))
+        out = lam.copy()
+        for i in range(len(t)):
+            left, values, _ = np.linalg.svd(G[i])
+            rank = int((values > 1e-9 * values[0]).sum())
+            free = left[:, rank:]
+            S = weight[:, None] * W[i]
+            z, *_ = np.linalg.lstsq(S @ free, S @ lam[i], rcond=1e-10)
+            out[i] = lam[i] - free @ z
+        return out
+
+    # ---- summary and tables -----------------------------------------------------------------------------
+
+    def _summary(self) -> list[tuple[str, str]]:
+        return [("degrees of freedom", str(self.system.freedoms)), *super()._summary()]
+
+    def _variables(self, data: Variables, coords: Variables) -> None:
+        super()._variables(data, coords)
+        names = [f"{j.name}.{f}" for j in self.system.joints.values() for f in j.freedoms]
+        if names:
+            columns = [x for j in self.system.joints for x in self.joint(j).values.values()]
+            data |= {
+                "joint": (("time", "freedom"), np.stack(columns, axis=1)),
+                "joint_rate": (("time", "freedom"), self.measure_rates),
+            }
+            coords["freedom"] = names
+        for name, measures in self.system.sensors.items():
+            data[name] = ("time" if measures == "distance" else ("time", "axis"), self.sensor(name))
+            coords["axis"] = list("xyz"[: self.system.space])
+
+
+def _euler(inertia: Array) -> Array:
+    """`tr(J) / 2 - J`; in the plane the first axis carries the one moment."""
+    if not inertia.ndim:
+        return np.diag([float(inertia), 0.0, 0.0])
+    J = np.diag(inertia) if inertia.ndim == 1 else inertia
+    return np.asarray(np.trace(J) / 2 * np.eye(3) - J)
