@@ -111,8 +111,8 @@ class Reaction:
     def within(self, body: str) -> Reaction:
         """The same in the axes of a body."""
         R = self._axes(body)
-        turned = (np.einsum("tji,tj->ti", R, x) for x in (self.force, self.torque))
-        return Reaction(self.t, *turned, self._axes)
+        force, torque = (np.einsum("tji,tj->ti", R, x) for x in (self.force, self.torque))
+        return Reaction(self.t, force, torque, self._axes)
 
 
 class JointMotion:
@@ -140,13 +140,10 @@ class JointMotion:
         return {name: self._of.measure_rates[:, start + k] for k, name in enumerate(self.joint.freedoms)}
 
     def __getattr__(self, name: str) -> Array:
-        if name.startswith("_") or name not in self.joint.freedoms:
-            known = [*self.joint.freedoms, "rate", "reaction"]
-            raise (
-                MethodError(f"{self!r} has no {name!r}{suggest(name, known)}")
-                if not name.startswith("_")
-                else AttributeError(name)
-            )
+        if name.startswith("_") or "joint" not in vars(self):  # asked for by copy and pickle
+            raise AttributeError(name)
+        if name not in self.joint.freedoms:
+            raise MethodError(f"{self!r} has no {name!r}{suggest(name, [*self.joint.freedoms, 'rate', 'reaction'])}")
         return self.values[name]
 
     @property

@@ -170,10 +170,8 @@ class MechanismSolution(MechanicalSolution):
         names = [f"{j.name}.{f}" for j in self.system.joints.values() for f in j.freedoms]
         if names:
             columns = [x for j in self.system.joints for x in self.joint(j).values.values()]
-            data |= {
-                "joint": (("time", "freedom"), np.stack(columns, axis=1)),
-                "joint_rate": (("time", "freedom"), self.measure_rates),
-            }
+            data["joint"] = (("time", "freedom"), np.stack(columns, axis=1))
+            data["joint_rate"] = (("time", "freedom"), self.measure_rates)
             coords["freedom"] = names
         for name, measures in self.system.sensors.items():
             data[name] = ("time" if measures == "distance" else ("time", "axis"), self.sensor(name))
