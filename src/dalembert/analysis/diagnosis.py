@@ -139,7 +139,7 @@ def _matrix(s: Constrained, role: str, par: Array, q: Array, t: float) -> Array:
 
 def _accelerations(s: Constrained, at: Values, par: Array, t: float) -> tuple[ca.DM, ...]:
     p = at.get("p", np.zeros(s.nv))
-    return tuple(accelerations(s).call([at["q"], at["v"], p, t, np.zeros(s.nu), par]))
+    return tuple(accelerations(s, friction=True).call([at["q"], at["v"], p, t, np.zeros(s.nu), par]))
 
 
 def _dependence(

@@ -11,7 +11,7 @@ import numpy as np
 from casadi import SX
 
 from dalembert.engine.array import LARGEST, SOLVED, DerivativeArray, Index, Point
-from dalembert.errors import ConvergenceError, InconsistentState
+from dalembert.errors import ConvergenceError, InconsistentState, MethodError
 from dalembert.named import Array
 from dalembert.systems.mechanical import Mechanical
 
@@ -58,6 +58,8 @@ class Massless:
         found, rates = point.x[self.cuts[1] :], point.jet[slice(*self.cuts)]
         q, v, (u, par) = self.x[: self.cuts[0]], self.x[slice(*self.cuts)], self.given
         G = self.system.value("jacobian", par, q=q, t=self.t).full()
+        if self.system.friction is not None:
+            raise MethodError(f"{self.system.name!r} has a force that depends on multipliers: all coordinates need a mass then")
         forces = ca.Function("force", self.system.symbols(), [ca.densify(self.system.force())])
         F = np.asarray(forces(q, v, np.zeros(self.system.nv), self.t, u, par).full())
         size = float(np.abs(F).max(initial=0.0)) / max(float(np.abs(G).max(initial=0.0)), 1e-300)

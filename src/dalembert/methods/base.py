@@ -45,7 +45,7 @@ class Method:
     @property
     def needs(self) -> frozenset[Need]:
         """What it needs of a system."""
-        return frozenset({Need.HOLONOMIC, Need.VELOCITIES, Need.MASS})
+        return frozenset({Need.HOLONOMIC, Need.VELOCITIES, Need.MASS, Need.FREE_OF_REACTIONS})
 
     @property
     def symmetric(self) -> bool:

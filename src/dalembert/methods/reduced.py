@@ -69,7 +69,7 @@ class Reduced(Method):
 
     @property
     def needs(self) -> frozenset[Need]:
-        return frozenset({Need.VELOCITIES, Need.MASS})
+        return frozenset({Need.VELOCITIES, Need.MASS, Need.FREE_OF_REACTIONS})
 
     def __post_init__(self) -> None:
         options(self)

@@ -63,6 +63,8 @@ def sweep(form: Form, scheme: Scheme, unknowns: Mapping[tuple[str, int], SX]) ->
     moved = form.parts[0].get("q", SX(0, 1))
     if moved.shape != form.y["v"].shape or not ca.is_equal(moved, form.y["v"], 1) or set(form.state) != {"q", "v"}:
         return None
+    if form.levels and ca.depends_on(form.slopes.get("v", {}).get("lam", SX(0, 0)), form.lam):  # friction is not linear in them
+        return None
     first, second, s = scheme.table(0), scheme.table(1), scheme.stages
     paired = not first.A[0].any() and np.abs(first.A[-1] - first.b).max() < TOLERANCE and not second.A[:, -1].any()
     if form.levels and not (paired and _held(scheme)):

@@ -56,7 +56,7 @@ class _Mechanical(Method):
 
     @property
     def needs(self) -> frozenset[Need]:
-        return frozenset({Need.VELOCITIES, Need.MASS})
+        return frozenset({Need.VELOCITIES, Need.MASS, Need.FREE_OF_REACTIONS})
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.checking import reals
+from dalembert.engine import kinds
 from dalembert.engine.kinds.mechanics import accelerations
 from dalembert.errors import MethodError, ModelError, SingularConstraints, suggest
 from dalembert.solution.base import Array, Solution, Variables, largest
@@ -67,11 +68,18 @@ class MechanicalSolution(Solution):
         if self._lam.shape[1] or not self.system.m:
             return self._lam
         some = slice(len(self.t) - len(self.t_lam), None)
-        return multipliers(self.system, self._accelerations(self.q[some], self.v[some], self.p[some], self.t[some], self.u[some]))
+        return self._reactions(self.q[some], self.v[some], self.p[some], self.t[some], self.u[some])
+
+    def _reactions(self, q: Array, v: Array, p: Array, t: Array, u: Array) -> Array:
+        """Multipliers of the acceleration level along a motion; one by one where forces depend on them."""
+        if self.system.friction is None:
+            return multipliers(self.system, self._accelerations(q, v, p, t, u))
+        found = [kinds.multipliers(self.system, {"q": q[k], "v": v[k]}, self._par, float(t[k]), u[k]) for k in range(len(t))]
+        return np.array(found).reshape(len(t), self.system.m)
 
     def _accelerations(self, q: Array, v: Array, p: Array, t: Array, u: Array) -> list[Array]:
         """`A`, `F`, `C`, `d` and `G` of `A a + G^T lam = F`, `C a = d` along a motion, time first."""
-        f = accelerations(self.system)
+        f = accelerations(self.system, friction=True)
         rows = batch(f, [q, v, p, t[:, None], u, self._par], len(t))
         found = [dense(values, f.sparsity_out(i)) for i, values in enumerate(rows)]
         return [*found, self.system.numeric("jacobian", self._par, q=q, t=t).reshape(len(t), self.system.m, self.system.nv)]
@@ -82,7 +90,7 @@ class MechanicalSolution(Solution):
         q, v, p, t = (values[name] for name in ("q", "v", "p", "t"))
 
         def found() -> Array:
-            lam = multipliers(self.system, self._accelerations(q, v, p, t, self.inputs_at(t)))
+            lam = self._reactions(q, v, p, t, self.inputs_at(t))
             return lam.reshape(*shape, self.system.m)
 
         return found
@@ -124,6 +132,9 @@ class MechanicalSolution(Solution):
             return super()._acceleration()
         sample = self.at(self.t_lam)
         A, F, C, d, G = self._accelerations(sample.q, sample.v, sample.p, self.t_lam, self.inputs_at(self.t_lam))
+        if self.system.friction is not None:
+            point = [sample.q, sample.v, sample.p, self.t_lam[:, None], self.inputs_at(self.t_lam), self._par, self.lam]
+            F = F + batch(self.system.friction, point, len(self.t_lam))[0][:, :, None]
         a = np.linalg.solve(A, F - G.transpose(0, 2, 1) @ self.lam[:, :, None])
         return np.asarray((C @ a - d)[:, :, 0])
 

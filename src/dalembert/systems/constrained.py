@@ -11,12 +11,13 @@ import numpy as np
 from casadi import SX
 
 from dalembert.checking import MOST, whole
-from dalembert.errors import ModelError
-from dalembert.systems import composed, scales
+from dalembert.errors import FileError, ModelError
+from dalembert.systems import composed, plain, scales
 from dalembert.systems.composed import COMPOSED, Composed
 from dalembert.systems.elements import Element, repeated
 from dalembert.systems.form import Power
 from dalembert.systems.needs import Need
+from dalembert.systems.operations import build, dump
 from dalembert.systems.picture import Picture, attach
 from dalembert.systems.shapes import column, square, texts
 from dalembert.systems.tracing import Model, symbols
@@ -59,6 +60,7 @@ class Constrained(Composed):
          "gyroscopic", "invariants", "points"]
     )  # fmt: skip
     p: SX
+    friction: ca.Function | None = None  # the part of the force that depends on the multipliers, the last argument
 
     def _define_common(
         self, given: Roles, picture: Picture | None, invariants: Model | None = None, elements: Sequence[Element] | None = None
@@ -84,17 +86,44 @@ class Constrained(Composed):
         own = ("q", "v", "p", "t") if "p" in self.state else ("q", "v", "t")
         R = None if dissipation is None else square("dissipation", self._trace("dissipation", dissipation, own), self.nv)
         self._compose("dissipation", R)
-        f = None
-        if force is not None:
-            if not self.nu and callable(force) and "u" in getattr(getattr(force, "__code__", None), "co_varnames", ()):
-                raise ModelError("force uses u, but the system has no inputs: say how many, inputs=1, or give their matrix B(q)")
-            f = column("force", self._trace("force", force, (*own, "u")), self.nv)
-            self._finite(f, "force")
-        self._compose("force", f)
         if nonholonomic is not None:
             self._define_nonholonomic(nonholonomic)
+        self._compose("force", None if force is None else self._given_force(force, own))
         attach(self, picture)
         return extra
+
+    def _given_force(self, force: Model, own: tuple[str, ...]) -> SX:
+        """The force that was given, at `lam = 0`; what `lam` adds to it is `friction`."""
+        if not self.nu and callable(force) and "u" in getattr(getattr(force, "__code__", None), "co_varnames", ()):
+            raise ModelError("force uses u, but the system has no inputs: say how many, inputs=1, or give their matrix B(q)")
+        lam, reacting = SX.sym("lam", self.m), ("lam",) if self.momenta == "v" and self.m else ()
+        value = self._trace("force", force, (*own, "u", *reacting), {"lam": symbols(lam, (self.m,))} if reacting else None)
+        f = column("force", value, self.nv)
+        self._finite(f, "force")
+        if ca.depends_on(f, lam):
+            at_rest = ca.substitute(f, lam, SX.zeros(self.m))
+            self.friction = ca.Function("friction", [*self.symbols(), lam], [ca.densify(f - at_rest)])
+            f = at_rest
+        return f
+
+    def rubbing(self, lam: SX, v: SX) -> SX:
+        """The part of the force that depends on the multipliers."""
+        assert self.friction is not None
+        out: SX = self.friction(*(v if name == "v" else getattr(self, name) for name in self.arguments), self.par, lam)
+        return out
+
+    def _written(self) -> dict[str, object]:
+        known = super()._written()
+        return known if self.friction is None else {**known, "friction": dump(self.friction), "multipliers": self.m}
+
+    def _restore(self, data: Mapping[str, object]) -> None:
+        super()._restore(data)
+        if "friction" in data:
+            lam = SX.sym("lam", plain.size(data.get("multipliers"), "multipliers"))
+            value = build(data["friction"], [*self.symbols(), lam])
+            if value.shape != (self.nv, 1):
+                raise FileError(f"friction has the shape {value.shape}, not {(self.nv, 1)}")
+            self.friction = ca.Function("friction", [*self.symbols(), lam], [value])
 
     def _define_inputs(self, inputs: Inputs) -> None:
         """A number of inputs that `force` uses itself, or their names; or the matrix `B(q)` of their forces, or its columns."""
@@ -281,7 +310,7 @@ class Constrained(Composed):
     @property
     def velocity_forces(self) -> bool:
         """Whether a force depends on the velocity."""
-        return self.has("dissipation") or self.depends("force", "v", "p") or self.has("gyroscopic")
+        return self.has("dissipation") or self.depends("force", "v", "p") or self.has("gyroscopic") or self.friction is not None
 
     @abstractmethod
     def force(self) -> SX:
@@ -294,6 +323,7 @@ class Constrained(Composed):
             Need.VELOCITIES: (self.has("kinematics"), "the kinematics q' = Z(q) v (which to_coordinates() removes)"),
             Need.POSITION_FORCES: (self.velocity_forces, "the velocity-dependent forces"),
             Need.UNFORCED: (self.driven, "the energy, which is not an invariant,"),
+            Need.FREE_OF_REACTIONS: (self.friction is not None, "the force that depends on multipliers"),
         }
         there, what = said.get(need, (False, ""))
         return f"{what} of {self.name!r}" if there else super().lacks(need)
@@ -302,7 +332,7 @@ class Constrained(Composed):
     def driven(self) -> bool:
         """Whether energy comes in or goes out: forces, inputs, dissipation, or a dependence on time."""
         timed = self.depends(self.energy_role, "t")
-        return self.has("force") or bool(self.nu) or self.has("dissipation") or self.moving or timed
+        return self.has("force") or self.friction is not None or bool(self.nu) or self.has("dissipation") or self.moving or timed
 
     def reaction(self, lam: SX) -> SX:
         """`G^T lam`; constraint forces are its negative."""
@@ -319,7 +349,7 @@ class Constrained(Composed):
             supplied=ca.dot(v, applied) + self.energy_rate(self.q, p, self.t),
             reaction=-ca.dot(v, self.reaction(lam)),
             moving=ca.dot(lam, self.role("rate")) if self.moving else type(lam)(0.0),
-            dissipated=ca.dot(v, damping),
+            dissipated=ca.dot(v, damping) if self.friction is None else ca.dot(v, damping - self.rubbing(lam, v)),
         )
         normal = self.role("normal") if self.mh else None
         return {"t": self.t, "u": self.u, "par": self.par, "lam": lam, "levels": levels, "power": power, "normal": normal}

@@ -29,6 +29,7 @@ def to_dae(system: Mechanical, formulation: str, xi: float, omega: float) -> Ind
     s = system
     if formulation not in FORMULATIONS:
         raise MethodError(f"formulation must be one of {', '.join(FORMULATIONS)}, not {formulation!r}")
+    _frictionless(s)
     if not s.m:
         raise MethodError(f"{s.name!r} has no constraints: it is an ordinary differential equation already")
     if formulation == "index3" and s.mn:
@@ -62,6 +63,11 @@ def to_dae(system: Mechanical, formulation: str, xi: float, omega: float) -> Ind
     return IndexTwoDAE.of_expressions(s, names, y, z, parts, g, initial)
 
 
+def _frictionless(s: Mechanical) -> None:
+    if s.friction is not None:
+        raise MethodError(f"the force of {s.name!r} depends on multipliers: friction is not converted, leave it out")
+
+
 def _index_zero(s: Mechanical, names: tuple[str, ...], initial: dict[str, list[float]]) -> IndexTwoDAE:
     """The multipliers as states: `lam' = mu`, with `mu` from the derivative of the acceleration level, in which it is linear."""
     lam, mu, G, inverse = SX.sym("lam", s.m), SX.sym("mu", s.m), s.role("jacobian"), s.inverse_mass()
@@ -76,6 +82,7 @@ def _index_zero(s: Mechanical, names: tuple[str, ...], initial: dict[str, list[f
 
 def to_port_hamiltonian(s: Mechanical) -> PortHamiltonian:
     """See `Mechanical.to_port_hamiltonian`."""
+    _frictionless(s)
     if s.has("force"):
         raise MethodError(
             "a force that is neither potential nor dissipation has no place in a port-Hamiltonian system; give it as inputs"
@@ -125,6 +132,7 @@ def to_port_hamiltonian(s: Mechanical) -> PortHamiltonian:
 
 def to_coordinates(s: Mechanical, holonomic: Model | None) -> Mechanical:
     """See `Mechanical.to_coordinates`."""
+    _frictionless(s)
     if not s.has("kinematics"):
         raise MethodError(f"{s.name!r} has q' = v already")
     Z = s.expression("kinematics")
@@ -183,6 +191,7 @@ def _kept(s: Mechanical, other: Mechanical, holonomic: Model | None) -> SX:
 
 def to_hamiltonian(s: Mechanical) -> Hamiltonian:
     """See `Mechanical.to_hamiltonian`."""
+    _frictionless(s)
     if s.has("kinematics"):
         raise MethodError("to_hamiltonian treats q' = v, other momenta are not canonical: use to_coordinates() first")
     inverse = s.inverse_mass()

@@ -47,7 +47,8 @@ class Mechanical(Constrained):
     dissipation
         Rayleigh matrix `R(q, v)`, symmetric and positive semidefinite.
     force
-        Applied force `f(q, v, t, u)`.
+        Applied force `f(q, v, t, u)`. It may use the multipliers `lam` too: friction by the normal force, `mu |lam|` where the
+        gradient of the constraint has length 1. The Runge-Kutta families treat that (`rattle`, `murua`, `gauss`, ...).
     inputs
         `B(q)`: the force of the inputs `u` is `B u`. A dictionary `{name: column of B(q)}` gives them names, `u1`, `u2`, ...
         otherwise. A number, or a tuple of names, where `force` uses `u` itself.
@@ -207,9 +208,14 @@ class Mechanical(Constrained):
         lam = type(h).sym("lam", s.m)
         applied, damping = s.applied(s.q, s.v, s.t, s.u), s.damping(s.q, s.v, s.t)
         push = s.force() + gained - s.reaction(lam)
+        if s.friction is not None:
+            push += s.rubbing(lam, s.v)
         mass, force = ca.densify(ca.diag(s.expression("mass"))), s.own_force() + applied
         free = force / ca.if_else(mass > 0, mass, 1)
-        one = scales.Motion(s, h, s._groups(s.v, s.v, s.force() + s.expression("mass") @ s.v))
+        moved = s.force() + s.expression("mass") @ s.v
+        if s.friction is not None:  # what a constraint depends on acts on what its multiplier rubs
+            moved += s.rubbing(s.role("drift"), s.v)
+        one = scales.Motion(s, h, s._groups(s.v, s.v, moved))
         fast, pull, near = one.velocities(s.v), one.resolved(one.velocities(free), s.v), scales.POSITIONS * one.length()
         size = fast / one.h + pull + near / one.h**2
         sizes = {
@@ -222,7 +228,8 @@ class Mechanical(Constrained):
         slopes: dict[str, dict[str, SX]] = {}
         if s.m:
             G = s.role("jacobian")
-            slopes = {"position": {"q": s.role("normal")}, "velocity": {"v": G}, second: {"lam": -G.T}}
+            against = -G.T if s.friction is None else ca.jacobian(s.rubbing(lam, s.v), lam) - G.T
+            slopes = {"position": {"q": s.role("normal")}, "velocity": {"v": G}, second: {"lam": against}}
         return Form(y=y, parts=parts, state={"q": s.q, "v": s.v}, begin=begin, sizes=sizes, slopes=slopes, **stated)
 
     @property

@@ -23,3 +23,4 @@ class Need(Enum):
     BASES = auto()  # a range of E that does not depend on the state
     PAIR = auto()  # the same of the equations with costates: a discrete gradient then gives a discrete gradient pair
     UNFORCED = auto()  # an energy that does not change
+    FREE_OF_REACTIONS = auto()  # no force that depends on the multipliers: friction

@@ -14,7 +14,7 @@ from dalembert.engine.kinds import Array, Given, Values
 from dalembert.engine.massless import Massless
 from dalembert.engine.rounding import rounding_of
 from dalembert.engine.survey import well
-from dalembert.errors import ConvergenceError, DalembertError, InconsistentState
+from dalembert.errors import ConvergenceError, DalembertError, InconsistentState, MethodError
 from dalembert.methods.base import Method
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.hamiltonian import Hamiltonian
@@ -93,8 +93,13 @@ def _check_levels(s: Constrained, at: Values, par: Array, t: float, exact: tuple
     refuse(np.abs(rate), allowed, (s.momenta, "G v", "velocity"), f"q=..., {s.momenta}=...", nearest)
 
 
-def accelerations(s: Constrained) -> ca.Function:
-    """`A a + G^T lam = F`, `C a = d` for `a = v'` (mechanical) or `a = p'` (Hamiltonian), as a function of all symbols."""
+def accelerations(s: Constrained, friction: bool = False) -> ca.Function:
+    """`A a + G^T lam = F`, `C a = d` for `a = v'` (mechanical) or `a = p'` (Hamiltonian), as a function of all symbols.
+
+    With `friction` the caller adds the part of the force that depends on `lam`; without, a system that has one is refused.
+    """
+    if s.friction is not None and not friction:
+        raise MethodError(f"the force of {s.name!r} depends on multipliers, which this does not treat: leave the friction out")
     return s.cache.get(ca.Function, "accelerations", lambda: _accelerations(s))
 
 
@@ -123,14 +128,44 @@ def _(system: Constrained, values: Values, par: Array, t: float, u: Array) -> Ar
     if not system.m:
         return np.zeros(0)
     at = kinds.complete(system, values, t, par)
-    A, F, C, d = accelerations(system)(at["q"], at["v"], at.get("p", np.zeros(system.nv)), t, u, par)
-    return kkt(A, system.value("jacobian", par, q=at["q"], t=t), C, ca.densify(F), ca.densify(d))[1]
+    q, v, p = at["q"], at["v"], at.get("p", np.zeros(system.nv))
+    A, F, C, d = accelerations(system, friction=True)(q, v, p, t, u, par)
+    G = system.value("jacobian", par, q=at["q"], t=t)
+    a, lam = kkt(A, G, C, ca.densify(F), ca.densify(d))
+    if system.friction is None:
+        return lam
+    right, rubbing = np.array(ca.densify(ca.vertcat(F, d))).ravel(), _rubbing(system)
+    frame = np.asarray(ca.blockcat([[A, G.T], [C, ca.DM(system.m, system.m)]]).full())
+
+    def residual(x: Array) -> tuple[Array, Array]:
+        force, slope = (np.asarray(e.full()) for e in rubbing(q, v, p, t, u, par, x[system.nv :]))
+        full, J = right.copy(), frame.copy()
+        full[: system.nv] += force.ravel()
+        J[: system.nv, system.nv :] -= slope
+        return frame @ x - full, J
+
+    start = np.concatenate([a, lam])
+    scale = float(np.abs(start).max(initial=0.0))
+    return newton.solve(residual, start, scale=1e-3 * scale, what="the multipliers with friction", t=t)[system.nv :]
+
+
+def _rubbing(s: Constrained) -> ca.Function:
+    """The part of the force that depends on the multipliers, and its derivative by these."""
+
+    def made() -> ca.Function:
+        lam = ca.SX.sym("lam", s.m)
+        force = s.rubbing(lam, s.v)
+        return ca.Function("rubbing", [*s.symbols(), lam], [force, ca.densify(ca.jacobian(force, lam))])
+
+    return s.cache.get(ca.Function, "rubbing", made)
 
 
 @kinds.implied.register
 def _(system: Constrained) -> kinds.Implied | None:
-    A, F, C, d = (system.of_state(e) for e in accelerations(system)(*system.symbols()))
+    A, F, C, d = (system.of_state(e) for e in accelerations(system, friction=True)(*system.symbols()))
     a, lam = ca.SX.sym("a", A.size1()), ca.SX.sym("lam", system.m)
+    if system.friction is not None:
+        F += system.of_state(system.rubbing(lam, system.v))
     residual = ca.vertcat(A @ a + system.of_state(system.role("jacobian")).T @ lam - F, C @ a - d)
     return kinds.Implied(ca.vertcat(a, lam), residual, {"lam": lam}) if system.m else None
 
