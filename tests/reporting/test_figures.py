@@ -39,7 +39,7 @@ def test_the_ledger_in_a_report(tmp_path):
     np.testing.assert_allclose(lines["voltage"] + lines["torque"], np.r_[0, np.cumsum(sol.supplied)], atol=1e-15)
     inputs = {line["name"]: line["y"] for line in figures["inputs"]["lines"]}
     assert inputs == {"voltage": sol.u[:, 0].tolist(), "torque": sol.u[:, 1].tolist()}
-    assert (figures["in Wb"]["label"], figures["in N m s"]["label"]) == ("Wb", "N m s")
+    assert (figures["flux linkages"]["label"], figures["angular momenta"]["label"]) == ("Wb", "N m s")
 
 
 def test_levels_above_round_off_are_drawn_and_quiet_ledgers_are_said(tmp_path):

@@ -6,6 +6,7 @@ Labels are written for matplotlib's mathematics and for LaTeX (`text.usetex`).
 
 from dalembert.plotting.canvas import COLOURS, crowded, envelope, figure_path, finish, magnitude, save, style
 from dalembert.plotting.fits import residuals
+from dalembert.plotting.groups import coordinate_groups
 from dalembert.plotting.labels import symbol, text
 from dalembert.plotting.moving import coordinates, frames, motion
 from dalembert.plotting.responses import bode, shape
@@ -30,6 +31,7 @@ __all__ = [
     "comparison",
     "constraints",
     "convergence",
+    "coordinate_groups",
     "coordinates",
     "crowded",
     "energy",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Literal, ParamSpec, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +20,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#F0E442")  # as in the style sheet
+QUIET = 1e-11  # below this, residuals are round-off, whose single values mean nothing
 ZERO = 1e-17  # where exact zeros are drawn on a logarithmic axis
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -115,14 +118,37 @@ def _decades(ax: Axes, axis: Axis) -> None:
 
 
 def legend(ax: Axes, columns: int) -> None:
-    """A legend above the axes at the right; inside them if the figure has another style."""
+    """A legend above the axes at the right, if there is space beside the title; otherwise inside or below them."""
     import matplotlib as mpl
 
-    count = len(ax.get_legend_handles_labels()[0])
-    if count and mpl.rcParams["axes.titlelocation"] == "left" and not mpl.rcParams["legend.frameon"]:
-        ax.legend(ncols=min(columns, count), loc="lower right", bbox_to_anchor=(1.0, 0.98), borderaxespad=0.0, handlelength=1.4)
-    elif count:
-        ax.legend(ncols=min(columns, count), fontsize="small")
+    labels = ax.get_legend_handles_labels()[1]
+    if not labels:
+        return
+    ours = mpl.rcParams["axes.titlelocation"] == "left" and not mpl.rcParams["legend.frameon"]
+    if ours and len(labels) <= columns and _width(labels, ax.get_title(loc="left")) < _space(ax):
+        ax.legend(ncols=len(labels), loc="lower right", bbox_to_anchor=(1.0, 0.98), borderaxespad=0.0, handlelength=1.4)
+    else:
+        crowded(ax)
+
+
+def _width(labels: list[str], title: str) -> float:
+    """About how wide a title with labels beside it is, in inches."""
+    plain = [re.sub(r"\\[A-Za-z]+", "x", label) for label in (*labels, title)]
+    letters = sum(len(re.sub(r"[${}_^\\]", "", label)) for label in plain)
+    return 0.068 * letters + 0.42 * len(labels)
+
+
+def _space(ax: Axes) -> float:
+    """About how wide axes will be, in inches."""
+    place, figure = ax.get_subplotspec(), ax.get_figure(root=True)
+    whole = figure.get_size_inches()[0] if figure is not None else 6.4
+    if place is None:
+        return 0.8 * float(whole)
+    place = place.get_topmost_subplotspec()
+    grid = place.get_gridspec()
+    shares = np.broadcast_to(np.asarray(grid.get_width_ratios() or 1.0, dtype=float), grid.ncols)
+    own = shares[place.colspan.start : place.colspan.stop].sum() / shares.sum()
+    return float(whole * own - 0.7)
 
 
 def crowded(ax: Axes) -> None:
@@ -130,7 +156,8 @@ def crowded(ax: Axes) -> None:
     from matplotlib.transforms import ScaledTranslation
 
     count = len(ax.get_legend_handles_labels()[0])
-    if count > 4:
+    figure = ax.get_figure(root=True)
+    if count > 4 and figure is not None and figure.get_layout_engine() is not None:  # which makes the space that is needed
         columns = 2 if count < 7 else 4 if count < 9 else 3
         below = ax.transAxes + ScaledTranslation(0.0, -0.5, ax.figure.dpi_scale_trans)  # half an inch for the label of the axis
         ax.legend(fontsize="x-small", ncols=columns, loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=below)
@@ -143,29 +170,34 @@ def thin(n: int, most: int = 4000) -> NDArray[np.intp]:
     return np.unique(np.linspace(0, n - 1, min(n, most)).astype(np.intp))
 
 
-def dashes(k: int) -> str:
+def dashes(k: int) -> Literal["-", "--", ":", "-."]:
     """The line style of curve k: colours repeat after eight."""
-    return ("-", "--", ":", "-.")[k // len(COLOURS) % 4]
+    looks: tuple[Literal["-", "--", ":", "-."], ...] = ("-", "--", ":", "-.")
+    return looks[k // len(COLOURS) % 4]
 
 
 def envelope(t: Array, values: Array) -> tuple[Array, Array]:
-    """|values| for a logarithmic axis: the largest in each of some 500 intervals; zeros are drawn at `ZERO`."""
+    """|values| for a logarithmic axis: the largest in each of some 500 intervals, of some 50 if all are round-off.
+
+    Zeros are drawn at `ZERO`.
+    """
     values = np.maximum(np.abs(values), ZERO)
-    bins = max(1, len(t) // 500)
+    bins = max(1, len(t) // (50 if values.max(initial=0.0) < QUIET else 500))
     if bins > 1:
         cut = len(t) // bins * bins
         t, values = t[:cut:bins], values[:cut].reshape(-1, bins).max(axis=1)
     return t, values
 
 
-def magnitude(ax: Axes, t: Array, values: Array, label: str) -> None:
+def magnitude(ax: Axes, t: Array, values: Array, label: str) -> Line2D:
     """The envelope of |values| on a logarithmic axis."""
     t, sizes = envelope(t, values)
     first = not any((np.asarray(line.get_ydata()) <= ZERO).mean() > 0.5 for line in ax.lines)
-    ax.plot(t, sizes, label=label, lw=0.9, ls=dashes(len(ax.lines)))
+    (line,) = ax.plot(t, sizes, label=label, lw=0.9, ls=dashes(len(ax.lines)))
     ax.set_yscale("log")
     if first and sizes.size and (sizes <= ZERO).mean() > 0.5:  # mostly exact
         ax.annotate(
             "exact zeros are drawn at $10^{-17}$", (0.02, 0.93), xycoords="axes fraction", fontsize="x-small", color="0.4",
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.8, "pad": 1.0}, zorder=5,
         )  # fmt: skip
+    return line

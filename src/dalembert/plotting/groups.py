@@ -13,7 +13,10 @@ from dalembert.solution import Solution
 from dalembert.systems.picture import particles
 
 MOST = 8  # curves on one axis
-TITLES = {"rad": "angles", "deg": "angles", "m": "positions", "V": "voltages", "A": "currents"}
+TITLES = {
+    "rad": "angles", "deg": "angles", "m": "positions", "V": "voltages", "A": "currents", "Wb": "flux linkages", "C": "charges",
+    "N m s": "angular momenta", "N s": "momenta", "m/s": "velocities", "rad/s": "angular velocities", "N": "forces",
+}  # fmt: skip
 PLACES, TURNS = ("x", "y", "z"), ("angle",)
 KINDS = {"p": "momenta", "q": "positions", "v": "velocities", "lam": "multipliers", "lambda": "multipliers", "i": "currents"}
 

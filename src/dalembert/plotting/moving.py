@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalembert.errors import MethodError
-from dalembert.plotting.canvas import COLOURS, Array, axes, crowded, finish, legend, styled, thin
+from dalembert.plotting.canvas import COLOURS, Array, axes, finish, legend, styled, thin
+from dalembert.plotting.groups import Group, coordinate_groups, liveliest
 from dalembert.plotting.labels import coordinate, labelled, time_label
+from dalembert.plotting.overlay import curve
 from dalembert.solution import Solution
 from dalembert.systems import Picture
 
@@ -41,7 +43,8 @@ def motion(sol: Solution, ax: Axes | None = None) -> Axes:
     if space:
         _box(ax, points, axis[2])
     else:
-        ax.set_aspect("equal", adjustable="datalim")
+        ax.set_aspect("equal", adjustable="box")
+        ax.margins(0.08)
     return finish(ax, axis[0], axis[1], f"motion, $t = {start}$ (faint) and ${end}$")
 
 
@@ -118,15 +121,16 @@ def instant(ax: Axes, points: Array, picture: Picture, alpha: float) -> list[Art
 
 
 @styled
-def coordinates(sol: Solution, ax: Axes | None = None, most: int = 8) -> Axes:
-    """The first `most` coordinates over time."""
-    ax, rows = axes(ax), thin(len(sol.t))
-    for i in range(min(most, sol.system.n)):
-        ax.plot(sol.t[rows], sol.motion[rows, i], label=coordinate(sol, i))
-    more = f", the first {most} of {sol.system.n}" if sol.system.n > most else ""
-    finish(ax, time_label(sol), "value", f"coordinates{more}")
-    if sol.system.n > 4:
-        crowded(ax)
-    else:
-        legend(ax, 4)
+def coordinates(sol: Solution, ax: Axes | None = None, most: int = 8, group: Group | None = None) -> Axes:
+    """Coordinates over time, of one unit or kind if a `group` of `coordinate_groups` is given; the `most` that move most."""
+    ax, rows, every = axes(ax), thin(len(sol.t)), coordinate_groups(sol)
+    only = group if group is not None else every[0] if len(every) == 1 else None
+    members = only.members if only is not None else tuple(range(sol.system.n))
+    drawn = liveliest(sol, members, most)
+    for i in drawn:
+        curve(ax, sol, ax.plot(sol.t[rows], sol.motion[rows, i]), coordinate(sol, i, unit=only is None))
+    more = f", the {most} of {len(members)} that move most" if len(members) > most else ""
+    title = only.title if only is not None else "coordinates"
+    finish(ax, time_label(sol), only.unit or "value" if only is not None else "value", f"{title}{more}")
+    legend(ax, 8)
     return ax

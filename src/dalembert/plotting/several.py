@@ -14,6 +14,7 @@ from dalembert.analysis.comparison import Comparison, Convergence
 from dalembert.analysis.sections import Quantity, Section, Where
 from dalembert.errors import MethodError
 from dalembert.plotting.canvas import axes, crowded, dashes, finish, magnitude, style, styled
+from dalembert.plotting.groups import run_names
 from dalembert.plotting.labels import labelled, symbol, text, time_label
 from dalembert.plotting.runs import LEVELS, balance
 from dalembert.plotting.showing import figure_class
@@ -69,11 +70,11 @@ def comparison(runs: Comparison | Sequence[Solution]) -> Figure:
         size = (4.0 * max(len(panels), 1.5), 3.8)
         figure, grid = plt.subplots(1, len(panels), figsize=size, squeeze=False, FigureClass=figure_class())
         for ax, panel in zip(grid[0], panels, strict=True):
-            for sol in runs:
+            for sol, name in zip(runs, run_names(runs), strict=True):
                 if panel == "energy":
-                    magnitude(ax, sol.t[1:], balance(sol)[0], text(str(sol.method)))
+                    magnitude(ax, sol.t[1:], balance(sol)[0], text(name))
                 else:
-                    magnitude(ax, sol.t, np.abs(sol.residual(panel)).max(axis=1), text(str(sol.method)))
+                    magnitude(ax, sol.t, np.abs(sol.residual(panel)).max(axis=1), text(name))
             if panel == "energy":
                 _, title, label = balance(first)
                 finish(ax, time_label(first), labelled(first, label, "energy"), title)
@@ -86,10 +87,15 @@ def comparison(runs: Comparison | Sequence[Solution]) -> Figure:
 
 
 @styled
-def convergence(curves: Convergence | Curves, ax: Axes | None = None) -> Axes:
-    """Errors over steps, with slopes in the legend: of `{name: (steps, errors)}`, or of what `da.convergence(...)` returns."""
-    if isinstance(curves, Convergence):
-        curves = curves.curves()
+def convergence(curves: Convergence | Sequence[Convergence] | Curves, ax: Axes | None = None) -> Axes:
+    """Errors over steps, with slopes in the legend: of what `da.convergence(...)` returns, one or several, or of
+    `{name: (steps, errors)}`.
+    """
+    if not isinstance(curves, Mapping):
+        found = [curves] if isinstance(curves, Convergence) else list(curves)
+        if not found or not all(isinstance(one, Convergence) for one in found):
+            raise MethodError("convergence takes what da.convergence(...) returns, a list of these, or {name: (steps, errors)}")
+        curves = {name: pair for one in found for name, pair in one.curves().items()}
     ax = axes(ax)
     for name, (h, e) in curves.items():
         keep = np.asarray(e) > 0
