@@ -70,7 +70,9 @@ def test_code_of_the_page_on_ensembles_runs():
         assert (names[name].error == "").all()
 
 
-@pytest.mark.parametrize("page", ["getting_started", "guide", "how_to_tables", "scale", "nonholonomic", "port_hamiltonian"])
+@pytest.mark.parametrize(
+    "page", ["getting_started", "guide", "how_to_names", "how_to_tables", "scale", "nonholonomic", "port_hamiltonian"]
+)
 def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     runs = [value for value in executed(page).values() if isinstance(value, da.Solution)]

@@ -23,6 +23,7 @@ from dalembert.plotting.runs import (
     steps,
 )
 from dalembert.plotting.several import comparison, convergence, section, work_precision
+from dalembert.plotting.variables import variables
 
 __all__ = [
     "COLOURS",
@@ -55,5 +56,6 @@ __all__ = [
     "style",
     "symbol",
     "text",
+    "variables",
     "work_precision",
 ]

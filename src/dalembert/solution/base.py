@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,14 +20,12 @@ from dalembert.errors import MethodError, suggest, suggesting
 from dalembert.methods.base import Method
 from dalembert.named import Named
 from dalembert.solution import dense
+from dalembert.solution.names import Columns, coordinate_units, of, several, single, unit
 from dalembert.solution.shown import Shown
+from dalembert.solution.tabular import Tabular, Variables
 from dalembert.systems.base import System
 
-if TYPE_CHECKING:
-    import xarray
-
 Array = NDArray[np.float64]
-Variables = dict[str, Any]  # as xarray takes them: (dimensions, values)
 
 
 @dataclass(frozen=True)
@@ -47,7 +45,7 @@ class Sample(Named):
         return self.named("lam") if self.multipliers is None else self.multipliers()
 
 
-class Solution(Shown, ABC):
+class Solution(Shown, Tabular, ABC):
     """A trajectory with its system, method and parameters. Nothing is computed before it is asked for.
 
     There is a subclass for each kind of system; `Solution.of` chooses it. `parts` holds the state by name: `q` and `v`, `q` and
@@ -328,19 +326,20 @@ class Solution(Shown, ABC):
         worst = largest(self.power_balance) / scale
         return "power balance", f"{worst:.1e} of the largest energy ({scale:.4g}), worst interval"
 
-    def to_xarray(self) -> xarray.Dataset:
-        """The trajectory as an `xarray.Dataset` with named coordinates."""
-        import xarray as xr
-
-        first, *others = self.system.state
-        data: Variables = {first: (("time", "coordinate"), self.parts[first])}
-        data |= {name: (("time", f"{name}_index"), self.parts[name]) for name in others}
-        coords: Variables = {"time": self.t, "coordinate": list(self.system.coordinates), "time_lam": self.t_lam}
-        data |= {"supplied": ("interval", self.supplied), "dissipated": ("interval", self.dissipated)}
-        if self.system.nu:
-            data["u"] = (("time", "input"), self.u)
-        self._variables(data, coords)
-        return xr.Dataset(data, coords, {"system": self.system.name, "method": str(self.method), "step": self.step})
+    def _columns(self) -> Columns:
+        """The variables that can be asked for by name; kinds of solutions add theirs."""
+        system, t = self.system, self.t
+        ports = len(system.ports) == system.nu and "y" not in system.state
+        outputs = of("y", system.ports) if ports and self.y.shape[1] == system.nu else []
+        energy = unit(system, "energy")
+        return {
+            **several(list(system.coordinates), lambda: self.motion, t, coordinate_units(system)),
+            **several(of("u", system.ports), lambda: self.u, t),
+            **several(outputs, lambda: self.y, t),
+            **(single("energy", lambda: self.energy, t, energy) if system.has_energy else {}),
+            **single("supplied", lambda: self.supplied, t[1:], energy),
+            **single("dissipated", lambda: self.dissipated, t[1:], energy),
+        }
 
     @abstractmethod
     def _variables(self, data: Variables, coords: Variables) -> None:

@@ -6,7 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from dalembert.solution.base import Array, Solution, Variables, largest
+from dalembert.solution.base import Array, Solution, largest
+from dalembert.solution.names import Columns, numbered, several
+from dalembert.solution.tabular import Variables
 from dalembert.systems.base import System
 from dalembert.systems.dae import IndexTwoDAE
 
@@ -51,6 +53,9 @@ class DaeSolution(Solution):
             ("constraints", f"{largest(self.residual('position')):.1e} at most"),
             ("hidden constraints", f"{largest(self.residual('velocity')):.1e} at most"),
         ]
+
+    def _columns(self) -> Columns:
+        return {**super()._columns(), **several(numbered("z", self.system.m), lambda: self.z, self.t)}
 
     def _variables(self, data: Variables, coords: Variables) -> None:
         data["z"] = (("time", "constraint"), self.z)

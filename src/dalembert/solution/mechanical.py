@@ -13,7 +13,9 @@ from dalembert.checking import reals
 from dalembert.engine import kinds
 from dalembert.engine.kinds.mechanics import accelerations
 from dalembert.errors import MethodError, ModelError, SingularConstraints, suggest
-from dalembert.solution.base import Array, Solution, Variables, largest
+from dalembert.solution.base import Array, Solution, largest
+from dalembert.solution.names import Columns, coordinate_units, numbered, of, per_time, several, single, unit
+from dalembert.solution.tabular import Variables
 from dalembert.systems.base import System
 from dalembert.systems.batch import batch, dense
 from dalembert.systems.constrained import Constrained
@@ -21,6 +23,11 @@ from dalembert.systems.constrained import Constrained
 
 def multipliers(system: Constrained, levels: list[Array]) -> Array:
     """`lam` of `A a + G^T lam = F`, `C a = d` at each time."""
+    return motion(system, levels)[:, system.nv :]
+
+
+def motion(system: Constrained, levels: list[Array]) -> Array:
+    """`a` and `lam` of `A a + G^T lam = F`, `C a = d` at each time."""
     A, F, C, d, G = levels
     n, m = system.nv, system.m
     matrix = np.zeros((len(A), n + m, n + m))
@@ -28,9 +35,9 @@ def multipliers(system: Constrained, levels: list[Array]) -> Array:
     if len(A) and (np.einsum("tii->ti", A) == 0).any():  # a coordinate without mass may leave its acceleration open
         right = np.concatenate([F, d], axis=1)
         size = np.abs(matrix).max(axis=2, keepdims=True)
-        return np.asarray(np.linalg.pinv(matrix / size, rcond=1e-9) @ (right / size))[:, n:, 0]
+        return np.asarray(np.linalg.pinv(matrix / size, rcond=1e-9) @ (right / size))[:, :, 0]
     try:
-        return np.asarray(np.linalg.solve(matrix, np.concatenate([F, d], axis=1))[:, n:, 0])
+        return np.asarray(np.linalg.solve(matrix, np.concatenate([F, d], axis=1))[:, :, 0])
     except np.linalg.LinAlgError as error:
         raise SingularConstraints("the constraints do not determine the multipliers at one of these times") from error
 
@@ -55,6 +62,12 @@ class MechanicalSolution(Solution):
     def p(self) -> Array:
         """Momenta, `M(q) v` for a mechanical system."""
         return self.parts["p"] if "p" in self.parts else self._numeric("momentum")
+
+    @cached_property
+    def a(self) -> Array:
+        """Accelerations `v'` at the stored times, of the equations of motion there."""
+        found = motion(self.system, self._accelerations(self.q, self.v, self.p, self.t, self.u))
+        return found[:, : self.system.nv]
 
     def slopes(self, q: Array, v: Array) -> Array:
         if not self.system.has("kinematics"):
@@ -160,6 +173,11 @@ class MechanicalSolution(Solution):
         d = dimension or self.system.dimension or self._guess_dimension()
         if self.system.n % d:
             raise ModelError(f"{self.system.n} coordinates cannot be particles in {d} dimensions")
+        if self.system.has("kinematics"):
+            raise ModelError(
+                f"{name} momentum is defined here for particles with q' = v; {self.system.name!r} has velocities of its own "
+                "(kinematics)"
+            )
         q, p = (a.reshape(len(self.t), -1, d) for a in (self.q, self.p))
         if name == "linear":
             return np.asarray(p.sum(axis=1))
@@ -228,6 +246,23 @@ class MechanicalSolution(Solution):
             rows = [("energy error", f"{change:.1e} of the largest energy ({scale:.4g})")]
         levels = ("position",) * bool(self.system.mh) + ("velocity",) * bool(self.system.m)
         return rows + [(f"{level} constraints", f"{largest(self.residual(level)):.1e} at most") for level in levels]
+
+    def _columns(self) -> Columns:
+        system, t, units = self.system, self.t, coordinate_units(self.system)
+        moving = not system.has("kinematics")
+        rates = {kind: of(kind, system.coordinates) if moving else numbered(kind, system.nv, 0) for kind in "vap"}
+        known = [per_time(system, units, k) if moving else None for k in (1, 2)]
+        energy = unit(system, "energy")
+        return {
+            **super()._columns(),
+            **several(rates["v"], lambda: self.v, t, known[0]),
+            **several(rates["a"], lambda: self.a, t, known[1]),
+            **several(rates["p"], lambda: self.p, t),
+            **single("kinetic", lambda: self.kinetic, t, energy),
+            **single("potential", lambda: self.potential, t, energy),
+            **several(numbered("lam", system.m), lambda: self.lam, self.t_lam),
+            **several(numbered("g", system.mh), lambda: self.residual("position"), t),
+        }
 
     def _variables(self, data: Variables, coords: Variables) -> None:
         moving = "velocity" if self.system.has("kinematics") else "coordinate"

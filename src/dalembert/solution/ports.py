@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
 
-from dalembert.solution.base import Array, Solution, Variables, largest
+from dalembert.solution.base import Array, Solution, largest
+from dalembert.solution.names import Columns, of, several
+from dalembert.solution.tabular import Variables
 from dalembert.systems.base import System
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 
@@ -17,7 +20,7 @@ class PortSolution(Solution):
     of_systems: ClassVar[tuple[type[System], ...]] = (PortHamiltonian,)
     system: PortHamiltonian
 
-    @property
+    @cached_property
     def y(self) -> Array:
         """Outputs at the stored times, `(B + P)^T z + (S - N) u`."""
         return self._numeric("output")
@@ -57,7 +60,13 @@ class PortSolution(Solution):
             rows.append(("position constraints", f"{largest(self.residual('position')):.1e} at most"))
         return rows
 
+    def _columns(self) -> Columns:
+        return {**super()._columns(), **several(of("z", self.system.coordinates), lambda: self.z, self.t)}
+
     def _variables(self, data: Variables, coords: Variables) -> None:
         data["energy"] = ("time", self.energy)
-        if self._lam.shape[1]:
-            data["lam"] = (("time_lam", "port"), self._lam)
+        if self._lam.shape[1]:  # outputs, inputs and costates of each step
+            data["lam"] = (("time_lam", "step"), self._lam)
+            names = self.system.ports, self.system.ports, self.system.coordinates
+            labels = [name for kind, group in zip("yuz", names, strict=True) for name in of(kind, group)]
+            coords["step"] = labels if len(labels) == self._lam.shape[1] else np.arange(1, self._lam.shape[1] + 1)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from dalembert.errors import suggesting
+from dalembert.checking import listed
+from dalembert.errors import MethodError, suggesting
 from dalembert.hooks import Hook
 from dalembert.markup import card, facts, short
 from dalembert.solution.inline import Film, Inline, Page
@@ -98,12 +100,30 @@ class Shown:
         return ANIMATE(self._self, path, fps=fps, seconds=seconds, size=size, dpi=dpi, camera=camera, trail=trail)
 
     @suggesting
-    def plot(self, path: str | Path | None = None, *, dpi: float | None = None) -> Figure:
-        """Motion, energy and constraints in one matplotlib figure; written to `path` where one is given."""
-        return PLOT(self._self, path, dpi)
+    def plot(
+        self,
+        what: str | Path | Sequence[str] | None = None,
+        *,
+        path: str | Path | None = None,
+        over: str | None = None,
+        dpi: float | None = None,
+    ) -> Figure:
+        """Motion, energy and constraints in one matplotlib figure; written to `path`, the first argument, where one is given.
+
+        A list of names draws these variables (`sol.names`), one axis for each unit: `sol.plot(["x1", "v_x1"])`, over time or
+        `over` another one.
+        """
+        if over is None and (what is None or isinstance(what, Path) or (isinstance(what, str) and what not in self._self.names)):
+            return PLOT(self._self, path if what is None else what, dpi)
+        given = () if what is None or isinstance(what, Path) else (what,) if isinstance(what, str) else what
+        names = listed("what", given, MethodError, "a list of names of variables")
+        return VARIABLES(self._self, names, over, path, dpi)
 
 
 WRITE: Hook[[Solution, str | Path], Path] = Hook("Solution.save", "dalembert.solution.files")
 REPORT: Hook[[Solution, str | Path], Page] = Hook("Solution.report", "dalembert.reporting")
 ANIMATE: Hook[..., Film | Inline] = Hook("Solution.animate", "dalembert.reporting")
+VARIABLES: Hook[[Solution, list[str], str | None, str | Path | None, float | None], Figure] = Hook(
+    "Solution.plot", "dalembert.plotting"
+)
 PLOT: Hook[[Solution, str | Path | None, float | None], Figure] = Hook("Solution.plot", "dalembert.plotting")
