@@ -12,8 +12,8 @@ from dalembert.errors import MethodError, suggest, suggesting
 from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.motions import BodyMotion, JointMotion, Reaction
 from dalembert.mechanisms.rotations import Array
-from dalembert.solution.base import Variables
 from dalembert.solution.mechanical import MechanicalSolution
+from dalembert.solution.tabular import Variables
 from dalembert.systems.base import System
 
 
