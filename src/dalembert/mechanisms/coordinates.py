@@ -118,9 +118,12 @@ class Coordinates(ABC):
 
         def rates(given: dict[str, SX]) -> SX:
             q, v = given["q"], given["v"]
-            frames = self.frames(q)
-            x = ca.vertcat(*(self.evaluated(t, frames, frames, given, SX(0.0)) for t in own))
-            return ca.jtimes(x, q, v if self.kinematics is None else self.kinematics(q) @ v)
+            still = SX.sym("held", q.numel())
+            frames, held = self.frames(q), self.frames(still)
+            x = ca.vertcat(*(self.evaluated(t, frames, held, given, SX(0.0)) for t in own))
+            acting = sorted(set(ca.jacobian_sparsity(x, q).row()))  # in the plane some rows do not depend on the motion
+            rate = ca.jtimes(x[acting], q, v if self.kinematics is None else self.kinematics(q) @ v)
+            return ca.substitute(rate, still, q)
 
         return {
             "nonholonomic": Signed(["q", "v", *sorted({x for t in own for x in t.data.values() if isinstance(x, str)})], rates)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from dalembert.checking import number, positive
 from dalembert.errors import ModelError, suggesting
 from dalembert.mechanisms import joints, rotations
+from dalembert.mechanisms import rolling as contacts
 from dalembert.mechanisms.bodies import Body
 from dalembert.mechanisms.description import Description, Where
 from dalembert.mechanisms.frames import Marker
@@ -187,6 +188,51 @@ class Jointing(Description):
     def free(self, name: str, a: Where, b: Where) -> joints.Joint:
         """No joint at all: says that nothing is meant to hold `b`."""
         return self._join(joints.Free, name, a, b, self.get_body(b).origin)
+
+    @suggesting
+    def rolling(
+        self, name: str, on: Where, body: Where, *, radius: float, normal: ArrayLike | str | None = None,
+        at: ArrayLike | None = None, axis: ArrayLike | str | None = None, center: ArrayLike | None = None,
+    ) -> joints.Joint:  # fmt: skip
+        """Let a body roll without slipping on a plane of `on`: a thin disc with an `axis`, or a ball where there is none.
+
+        The plane goes through the point `at` of the world as drawn, the origin where nothing is said, with this `normal` (z; of a
+        mechanism in the plane, y). `center` is the centre of disc or ball, by default the origin of the body's frame.
+        """
+        usual = (0.0, 1.0, 0.0) if self.flat else (0.0, 0.0, 1.0)
+        up = rotations.direction("normal", normal, usual)
+        if self.flat and axis is None:
+            axis = "z"
+        kind = contacts.RollingBall if axis is None else contacts.RollingDisc
+        other, ground = self.get_body(body), self.get_body(on)
+        middle = other.origin if center is None else self._vector("center", center)
+        z = up if axis is None else rotations.direction("axis", axis)
+        marks = [
+            Marker(
+                ground.inside(self._vector("at", (0.0, 0.0, 0.0) if at is None else at)), ground.rotation.T @ rotations.frame(up)
+            ),
+            Marker(other.inside(middle), np.asarray(other.rotation.T @ rotations.frame(z))),
+        ]
+        return self._touch(kind, name, ground, other, marks, radius=positive("radius", radius, ModelError))
+
+    @suggesting
+    def knife_edge(self, name: str, on: Where, body: Where, *, at: ArrayLike, axis: ArrayLike | str) -> joints.Joint:
+        """A blade of a body at the point `at`, along `axis`: it does not move across, in the plane with the normal z."""
+        other, ground = self.get_body(body), self.get_body(on)
+        along, point = rotations.direction("axis", axis), self._vector("at", at)
+        R = rotations.frame(along, np.cross(along, (0.0, 0.0, 1.0)))
+        marks = [Marker(b.inside(point), np.asarray(b.rotation.T @ R)) for b in (ground, other)]
+        return self._touch(contacts.KnifeEdge, name, ground, other, marks)
+
+    def _touch(
+        self, kind: type[contacts.Contact], name: str, on: Body, body: Body, marks: list[Marker], **more: float
+    ) -> joints.Joint:
+        name = self._new(name)
+        if not body.rotates or body.name == on.name:
+            raise ModelError(f"{name!r}: a body that rolls or skates has an orientation, and is not what it rolls on")
+        joint: joints.Joint = kind(name=name, a=on.name, b=body.name, on_a=marks[0], on_b=marks[1], **more)  # type: ignore[arg-type]
+        self.joints[name] = joint
+        return joint
 
     @suggesting
     def gear(

@@ -19,6 +19,7 @@ from dalembert.mechanisms import forces, joints
 from dalembert.mechanisms.description import Description
 from dalembert.mechanisms.frames import Frame
 from dalembert.mechanisms.laws import Data, Frames, Law, Parameters, Term, marked, places
+from dalembert.mechanisms.rolling import Contact, KnifeEdge, RollingBall, RollingDisc
 from dalembert.mechanisms.rotations import Array
 from dalembert.systems.tracing import symbols, to_sx
 
@@ -65,9 +66,20 @@ class Terms:
         def function(F: Frames, held: Frames, d: Data, t: SX) -> SX:
             return ca.vertcat(*rows(joint, marked(F[0], d, "a"), marked(F[1], d, "b"), t))
 
-        self.add(joint.name, "holonomic", ends, Law(kind, function), data)
+        key: Hashable = (kind, joint.radius) if isinstance(joint, (RollingBall, RollingDisc)) else kind
+        if not isinstance(joint, KnifeEdge):
+            self.add(joint.name, "holonomic", ends, Law(key, function), data)
+        if isinstance(joint, Contact):
+            self._contact(joint, data)
         if isinstance(joint, joints.Screw):
             self._coupling(f"{joint.name} thread", (joint.name, "displacement"), (joint.name, "angle"), joint.lead / (2 * np.pi))
+
+    def _contact(self, joint: Contact, data: dict[str, Array | str]) -> None:
+        def function(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            (A, B), (heldA, heldB) = ([marked(f[0], d, "a"), marked(f[1], d, "b")] for f in (F, held))
+            return ca.vertcat(*joint.slips(A, B, heldA, heldB))
+
+        self.add(f"{joint.name} slip", "nonholonomic", (joint.a, joint.b), Law(("slip", id(joint)), function), data)
 
     def _distance(self, joint: joints.Distance, data: dict[str, Array | str]) -> None:
         length = joint.length
