@@ -18,7 +18,7 @@ LAYERS = (
     ("analysis", "ensembles", "mechanisms", "reduced"),
     ("plotting",),
     ("reporting",),
-    ("catalog", "experiments"),
+    ("catalog", "experiments", "fmu"),
     ("cli", "__init__", "__main__"),
 )
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         StepTooSmall,
         UnknownKeyword,
     )
+    from dalembert.fmu import export_fmu
     from dalembert.mechanisms import Mechanism, read_urdf, shapes
     from dalembert.methods import Method, Scheme, Step, compose, list_methods
     from dalembert.reporting import report, slider
@@ -75,6 +76,7 @@ _WHERE = {
     "dalembert.errors": "CompilerError ConvergenceError DalembertError DalembertWarning FileError InconsistentState Interrupted "
     "MethodError MissingPackage ModelError SingularConstraints StepTooSmall UnknownKeyword",
     "dalembert.mechanisms": "Mechanism read_urdf shapes",
+    "dalembert.fmu": "export_fmu",
     "dalembert.methods": "Method Scheme Step compose list_methods",
     "dalembert.reporting": "report slider",
     "dalembert.sensitivities": "Sensitivity sensitivity",
@@ -161,6 +163,7 @@ __all__ = [
     "ensemble",
     "equilibrium",
     "experiments",
+    "export_fmu",
     "fit",
     "from_sympy",
     "linearize",

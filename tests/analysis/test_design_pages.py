@@ -50,3 +50,12 @@ def test_the_page_on_fits(executed, tmp_path):
         for name, value in names["truth"].items():
             assert abs(found[name] - value) < 4 * found.errors[name]
         assert 0.9 < found.deviation < 1.1
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_page_on_fmus(executed, tmp_path):
+    pytest.importorskip("fmpy")
+    names, printed, blocks = executed("fmu")
+    said(blocks[0], printed)
+    assert names["found"]["power_balance"].shape == (201,)
+    assert (tmp_path / "double_pendulum_2.fmu").exists()

@@ -1,4 +1,4 @@
-"""The command line: `dalembert list | simulate | run | sweep | compare | order | diagnose | reproduce | bench | cite`.
+"""The command line: `dalembert list | simulate | run | sweep | compare | order | diagnose | export-fmu | reproduce | ...`.
 
 Exit codes: 0 success; 1 the run failed or a claim did not hold (partial results are written); 2 a usage error; 130 interrupted by
 Ctrl-C (partial results are written).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typer
 
+from dalembert.cli.exporting import export_fmu
 from dalembert.cli.listing import bench, cite, list_
 from dalembert.cli.measuring import compare, diagnose, order
 from dalembert.cli.reproducing import reproduce
@@ -25,6 +26,7 @@ app = typer.Typer(
 app.command("list")(guarded(list_))
 for command in (simulate, run, sweep, compare, order, diagnose, reproduce, bench, cite):
     app.command()(guarded(command))
+app.command("export-fmu")(guarded(export_fmu))
 
 
 def main() -> None:
