@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.mechanisms.absolute import Absolute
+from dalembert.mechanisms.absolute import absolute
 from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.direct import Direct
 from dalembert.mechanisms.terms import Terms
@@ -45,7 +45,7 @@ def both():
     m.motor("drive", "A")
     m.force("push", "coupler", direction=(1, 1), at=(2, 1.7), follows=True)
     m.force("twist", "rocker", direction="z", torque=True)
-    like = Absolute(Terms(m))
+    like = absolute(Terms(m), None)
     chosen = Written(Terms(m), like)
     return m.assemble(rates={"A": 1.0}), Assembled(chosen, chosen.make())
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dalembert.mechanisms import explaining as _explaining  # noqa: F401  # registers itself
 from dalembert.mechanisms import shapes
 from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.bodies import Body

@@ -14,6 +14,7 @@ from dalembert.mechanisms import wrenches
 from dalembert.mechanisms.coordinates import Coordinates, Made, Row
 from dalembert.mechanisms.drawing import picture
 from dalembert.mechanisms.forces import Motion
+from dalembert.mechanisms.rotations import Array
 from dalembert.systems import plain
 from dalembert.systems.mechanical import Mechanical
 
@@ -48,13 +49,15 @@ class Assembled(Mechanical):
     inertias: dict[str, str]
     joints: dict[str, Jointed]
     drives: dict[str, int]  # of each prescribed motion: its constraint
+    plates: dict[str, int]  # of flat bodies: the axis across
     sensors: dict[str, str]  # what each sensor measures
     rows: tuple[Row, ...]
     all_rows: tuple[Row, ...]  # with those that were left out
     least_norm: bool
     freedoms: int
     size: float  # how large the mechanism is
-    _recipes: Mapping[str, Callable[[], SX]]
+    _recipes: Mapping[str, Callable[[], SX]] = {}
+    _coordinates: Coordinates | None = None  # what it was made of; a system from a file has none
 
     def __init__(self, coordinates: Coordinates, made: Made, whole: Assembled | None = None, least_norm: bool = False) -> None:
         of = coordinates.of
@@ -74,7 +77,9 @@ class Assembled(Mechanical):
         }
         moved = {name for name, part in of.forces.items() if isinstance(part, Motion)}
         self.drives = {row.owner: i for i, row in enumerate(self.rows) if row.owner in moved}
+        self.plates = dict(coordinates.plates)
         self.sensors = {s.name: s.measures for s in of.sensors.values()}
+        self._coordinates = coordinates
         self._recipes = {
             "frames": lambda: wrenches.frames(coordinates, self.q),
             "measures": lambda: wrenches.measures(coordinates, self.q, self._parameters_by_name()),
@@ -96,6 +101,10 @@ class Assembled(Mechanical):
     def redundant(self) -> tuple[Row, ...]:
         """Constraints that follow from the others and were left out."""
         return tuple(row for row in self.all_rows if row not in self.rows)
+
+    def singular(self, q: Array) -> str:
+        """Why the coordinates cannot be used at a pose, in words; empty where they can."""
+        return "" if self._coordinates is None else self._coordinates.singular(q)
 
     def joint_of(self, name: str) -> Jointed:
         """A joint by its name."""
@@ -126,18 +135,19 @@ class Assembled(Mechanical):
     def _written(self) -> dict[str, object]:
         return {
             **super()._written(), "space": self.space, "called": self.called, "masses": self.masses, "inertias": self.inertias,
-            "joints": [astuple(j) for j in self.joints.values()], "drives": self.drives, "sensors": self.sensors,
+            "joints": [astuple(j) for j in self.joints.values()], "drives": self.drives, "plates": self.plates,
+            "sensors": self.sensors,
             "rows": [astuple(row) for row in self.rows], "all_rows": [astuple(row) for row in self.all_rows],
             "least_norm": self.least_norm, "freedoms": self.freedoms, "size": self.size,
         }  # fmt: skip
 
     def _restore(self, data: Mapping[str, Any]) -> None:
         super()._restore(data)
-        self._recipes = {}
         self.space, self.called = plain.size(plain.get(data, "space", int), "space", 2, 3), plain.get(data, "called", str)
         for key in ("masses", "inertias", "sensors"):
             setattr(self, key, {str(k): plain.of(v, key, str) for k, v in plain.get(data, key, dict).items()})
-        self.drives = {str(k): plain.size(v, "drives") for k, v in plain.get(data, "drives", dict).items()}
+        for key in ("drives", "plates"):
+            setattr(self, key, {str(k): plain.size(v, key) for k, v in plain.get(data, key, dict).items()})
         self.joints = {}
         for entry in plain.each(plain.get(data, "joints", list), "joints", list):
             name, kind, a, b = plain.each(entry[:4], "joints", str)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dalembert.checking import one_of
 from dalembert.errors import ModelError
 from dalembert.mechanisms import closing, redundancy
-from dalembert.mechanisms.absolute import Absolute
+from dalembert.mechanisms.absolute import absolute
 from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.coordinates import Coordinates
 from dalembert.mechanisms.description import Description
@@ -18,7 +18,7 @@ REDUNDANT = ("error", "remove", "least-norm")
 
 def coordinates_of(mechanism: Description, coordinates: str, rotation: str | None, vary: Sequence[str]) -> Coordinates:
     """The set of coordinates that was asked for."""
-    known = {"absolute": Absolute}
+    known = {"absolute": absolute}
     return known[one_of("coordinates", coordinates, known, ModelError)](Terms(mechanism, vary), rotation)
 
 

@@ -47,7 +47,7 @@ class Constraints:
         self.system, self.t, self.par = system, t, system.pack()
         own = [system.expression("holonomic")] if system.mh else []
         slopes = [system.role("normal")] if system.mh else []
-        extra = ca.vertcat(ca.SX(0, 1), *(x - goal for x, goal in pins))
+        extra = ca.vertcat(ca.SX(0, 1), *(x - goal for x, goal in pins), *chosen.unit(system.q))
         g, G = ca.vertcat(ca.SX(0, 1), *own, extra), ca.vertcat(*slopes, ca.jacobian(extra, system.q))
         self.function = ca.Function("g", [system.q, system.t, system.par], [ca.densify(g), G])
         frames = system.role("frames")

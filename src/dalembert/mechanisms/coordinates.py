@@ -51,9 +51,21 @@ class Coordinates(ABC):
         for name, body in self.of.bodies.items():
             self.masses[name] = terms.parameters.add("mass", name, body.mass)
             if body.rotates:
-                self.inertias[name] = terms.parameters.add("inertia", name, _moments(body.inertia, self.of.flat))
+                self.inertias[name] = terms.parameters.add("inertia", name, self.moments(body))
         if self.of.gravity.any():
             terms.parameters.add("gravity", "", self.of.gravity[: self.of.dimension])
+
+    def moments(self, body: Body) -> Array:
+        """The inertia as a parameter: one moment in the plane, three where the axes are principal ones, else the matrix."""
+        J = body.inertia
+        if self.of.flat:
+            return np.array(J[2, 2])
+        return np.diag(J).copy() if np.abs(J - np.diag(np.diag(J))).max() <= 1e-14 * np.abs(J).max() else np.array(J)
+
+    @property
+    def plates(self) -> dict[str, int]:
+        """Bodies that are flat across one of their axes, where the coordinates make use of it."""
+        return {}
 
     @abstractmethod
     def frames(self, q: SX) -> dict[str, Frame]:
@@ -70,6 +82,14 @@ class Coordinates(ABC):
     @abstractmethod
     def make(self, kept: Mapping[str, tuple[int, ...]] | None = None) -> Made:
         """What the system is made of; `kept` has for some joints the rows that are."""
+
+    def unit(self, q: SX) -> list[SX]:
+        """Constraints among the coordinates that `q' = Z(q) v` keeps by itself: a start has to satisfy them."""
+        return []
+
+    def singular(self, q: Array) -> str:
+        """Why the coordinates cannot be used at a pose; empty where they can."""
+        return ""
 
     @property
     def vectors(self) -> bool:
@@ -138,10 +158,3 @@ class Coordinates(ABC):
             return slope if self.kinematics is None else self.kinematics(q).T @ slope
 
         return Signed(["q", *sorted(x for x in term.data.values() if isinstance(x, str))], column)
-
-
-def _moments(J: Array, flat: bool) -> Array:
-    """An inertia as a parameter: one moment in the plane, three where the axes are principal ones, else the matrix."""
-    if flat:
-        return np.array(J[2, 2])
-    return np.diag(J).copy() if not np.abs(J - np.diag(np.diag(J))).max() > 1e-14 * np.abs(J).max() else np.array(J)

@@ -9,9 +9,12 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from dalembert.errors import ModelError
 from dalembert.mechanisms.bodies import Body
 from dalembert.mechanisms.frames import Frame, turn
 from dalembert.mechanisms.rotations import Array
+
+THIN = 1e-10  # smallest eigenvalue of Euler's tensor, relative to the largest, below which a body counts as flat
 
 
 class Placement(ABC):
@@ -20,7 +23,7 @@ class Placement(ABC):
     `vectors` says whether the coordinates are vectors of space one after another, which a rotation of the world turns alike.
     """
 
-    names: ClassVar[tuple[str, ...]]
+    names: tuple[str, ...]
     vectors: ClassVar[bool] = True
 
     @abstractmethod
@@ -49,6 +52,23 @@ class Placement(ABC):
         return len(self.names)
 
     @property
+    def speeds(self) -> int:
+        """The number of velocities."""
+        return self.size
+
+    def kinematics(self, q: SX) -> SX:
+        """`Z(q)` in `q' = Z(q) v`."""
+        return SX.eye(self.size)
+
+    def unit(self, q: SX) -> list[SX]:
+        """Constraints among the coordinates that `Z(q)` keeps by itself."""
+        return []
+
+    def singular(self, q: Array) -> str:
+        """Why these coordinates cannot be used here; empty where they can."""
+        return ""
+
+    @property
     def inertial(self) -> bool:
         """Whether there is an inertia beside the mass."""
         return True
@@ -57,7 +77,7 @@ class Placement(ABC):
 class Point(Placement):
     """A point mass in space."""
 
-    names: ClassVar[tuple[str, ...]] = ("x", "y", "z")
+    names: tuple[str, ...] = ("x", "y", "z")
 
     def frame(self, q: SX) -> Frame:
         return Frame(q, SX.eye(3))
@@ -130,6 +150,55 @@ class Directors(Placement):
 
     def rates(self, body: Body) -> Array:
         return np.concatenate([body.velocity, np.cross(body.angular_velocity, body.rotation.T).ravel()])
+
+
+class Plate(Placement):
+    """A flat body in space: no mass is off the plane across one of its axes, so that the other two describe it.
+
+    `q = (r, d_i, d_j)`, and the third axis is their vector product. Euler's tensor has no part for it: with three directors the
+    mass matrix would be singular. Its inertia is `(J_i, J_j)`; about the third axis it is the sum.
+    """
+
+    def __init__(self, across: int) -> None:
+        self.across = across
+        self.kept = [(across + 1) % 3, (across + 2) % 3]
+        self.names = ("x", "y", "z", *(f"d{i + 1}{axis}" for i in self.kept for axis in "xyz"))
+
+    def frame(self, q: SX) -> Frame:
+        axes = SX(3, 3)
+        first, second = q[3:6], q[6:9]
+        axes[:, self.kept[0]], axes[:, self.kept[1]], axes[:, self.across] = first, second, ca.cross(first, second)
+        return Frame(q[:3], axes)
+
+    def inner(self, q: SX) -> list[SX]:
+        first, second = q[3:6], q[6:9]
+        return [(ca.dot(first, first) - 1) / 2, (ca.dot(second, second) - 1) / 2, ca.dot(first, second)]
+
+    def mass(self, m: SX, J: SX) -> SX:
+        return ca.diagcat(m * SX.eye(3), J[1] * SX.eye(3), J[0] * SX.eye(3))
+
+    def start(self, body: Body) -> Array:
+        return np.concatenate([body.position, body.rotation[:, self.kept].T.ravel()])
+
+    def rates(self, body: Body) -> Array:
+        return np.concatenate([body.velocity, np.cross(body.angular_velocity, body.rotation[:, self.kept].T).ravel()])
+
+
+PLATES = (Plate(0), Plate(1), Plate(2))
+
+
+def flat_across(J: Array) -> int | None:
+    """The axis across which a body is flat: its moment is the sum of the others; None where it has a thickness."""
+    E = np.trace(J) / 2 * np.eye(3) - J
+    values, vectors = np.linalg.eigh(E)
+    if values[0] > THIN * values[-1]:
+        return None
+    if np.abs(J - np.diag(np.diag(J))).max() > 1e-12 * np.abs(J).max():
+        raise ModelError(
+            f"a flat body, whose inertia about {np.round(vectors[:, 0], 6).tolist()} is the sum of the two others, needs "
+            "directors along its principal axes: turn its frame, give it a thickness, or use rotation='quaternion'"
+        )
+    return int(np.abs(vectors[:, 0]).argmax())
 
 
 class FlatDirectors(Placement):

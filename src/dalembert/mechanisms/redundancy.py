@@ -26,12 +26,12 @@ def kept(system: Assembled, chosen: Coordinates, q: Array, redundant: str) -> di
     if len(rows) > LARGEST:
         raise ModelError(f"closed loops with {len(rows)} constraints: their rank is looked at up to {LARGEST}")
     at = Constraints(system, chosen)
-    G = _dense(at, q, rows)
+    G = _dense(system, q, rows)
     values, left = _singular(G)
     rank = int((values > ZERO).sum())
     if rank == len(rows):
         return None
-    near = _rank_nearby(at, q, rows, G)
+    near = _rank_nearby(system, at, q, rows, G)
     owners = [system.rows[i].owner for i in rows]
     weight = np.abs(left[:, rank:]).max(axis=1) > 1e-6
     involved = list(dict.fromkeys(o for o, w, i in zip(owners, weight, rows, strict=True) if w and not system.rows[i].inner))
@@ -87,10 +87,13 @@ def looped(system: Assembled, chosen: Coordinates) -> list[int]:
     return [i for i, r in enumerate(system.rows) if (r.owner in ring if r.inner else r.owner in terms and r.owner not in gone)]
 
 
-def _dense(at: Constraints, q: Array, rows: list[int]) -> Array:
-    G = at.scaled(q)[1].tocsr()[rows]
+def _dense(system: Assembled, q: Array, rows: list[int]) -> Array:
+    """The slopes of some constraints by those velocities that they have, in rows of unit length."""
+    G = system.value("jacobian", system.pack(), q=q).sparse().tocsr()[rows]
     used = np.unique(G.indices) if G.nnz else np.zeros(0, dtype=int)
-    return np.asarray(G[:, used].toarray())
+    dense = np.asarray(G[:, used].toarray())
+    length = np.linalg.norm(dense, axis=1, keepdims=True)
+    return dense / np.where(length > ZERO, length, 1.0)
 
 
 def _singular(G: Array) -> tuple[Array, Array]:
@@ -98,7 +101,7 @@ def _singular(G: Array) -> tuple[Array, Array]:
     return np.concatenate([values, np.zeros(len(G) - len(values))]), left
 
 
-def _rank_nearby(at: Constraints, q: Array, rows: list[int], G: Array) -> int:
+def _rank_nearby(system: Assembled, at: Constraints, q: Array, rows: list[int], G: Array) -> int:
     """The rank at a pose next to this one, on the constraints."""
     rng = np.random.default_rng(5)
     full = at.scaled(q)[1].toarray()
@@ -109,7 +112,7 @@ def _rank_nearby(at: Constraints, q: Array, rows: list[int], G: Array) -> int:
         step = free.T @ rng.normal(size=len(free))
         near, left = at.solve(q + AWAY * step / max(float(np.linalg.norm(step)), 1e-300) / np.sqrt(at.weights))
         if left < 1e-12:
-            best = max(best, int((_singular(_dense(at, near, rows))[0] > ZERO).sum()))
+            best = max(best, int((_singular(_dense(system, near, rows))[0] > ZERO).sum()))
     return best or np.linalg.matrix_rank(G, tol=ZERO)
 
 

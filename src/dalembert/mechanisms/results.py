@@ -63,7 +63,8 @@ class MechanismSolution(MechanicalSolution):
         if "gravity" in par:
             gravity[: self.system.space] = par["gravity"]
         columns = slice(12 * k, 12 * k + 12)
-        E = _euler(par[self.system.inertias[name]]) if name in self.system.inertias else np.zeros((3, 3))
+        inertia = par[self.system.inertias[name]] if name in self.system.inertias else np.zeros(3)
+        E = _euler(inertia, self.system.plates.get(name))
         return BodyMotion(
             name, self.t, self.frames[:, columns], self.frame_rates[:, columns], float(par[self.system.masses[name]]), E,
             gravity, flat,
@@ -178,8 +179,13 @@ class MechanismSolution(MechanicalSolution):
             coords["axis"] = list("xyz"[: self.system.space])
 
 
-def _euler(inertia: Array) -> Array:
-    """`tr(J) / 2 - J`; in the plane the first axis carries the one moment."""
+def _euler(inertia: Array, across: int | None) -> Array:
+    """`tr(J) / 2 - J`; in the plane the first axis carries the one moment, and a flat body has none across."""
+    if across is not None:
+        out = np.zeros((3, 3))
+        for k, i in ((1, across + 1), (0, across + 2)):
+            out[i % 3, i % 3] = inertia[k]
+        return out
     if not inertia.ndim:
         return np.diag([float(inertia), 0.0, 0.0])
     J = np.diag(inertia) if inertia.ndim == 1 else inertia
