@@ -36,6 +36,7 @@ class Factor:
         self.n, self.matrix = pattern.shape[0], matrix
         self.solve: Callable[[Array], Array] | None = None
         self.fresh = False  # whether it was taken in the solve that is under way
+        self.new = False  # and just now
         self.rate = [0.0]  # the square of the slowest convergence that was seen with it
         self._ldl: qdldl.Solver | None = None
         rows, columns = pattern.rows, pattern.columns
@@ -156,18 +157,22 @@ class Sparse(VirtualMachine):
             at.size[0] = own.size(x, step, r, at.scale)
 
         def renew() -> None:
+            if factor.new and not self.careful:  # the change before was made with older factors: it tells nothing of these
+                update()
+                return
             chain.both()
             factor.take(self.careful)
             change()
+            factor.new = True
 
         def update() -> None:
-            before = at.size[0]
+            before, factor.new = at.size[0], False
             chain.values()
             change()
             factor.learn(before, at.size[0])
 
         def begin() -> None:
-            factor.fresh = False
+            factor.fresh = factor.new = False
             guess()
             chain.start()
             if factor.solve is None or factor.cheap:
