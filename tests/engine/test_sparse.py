@@ -7,10 +7,11 @@ import scipy.sparse
 
 import dalembert as da
 from dalembert.engine.case import prepare
-from dalembert.engine.chains import Chain, Pattern, Product
+from dalembert.engine.chains import Chain
 from dalembert.engine.large import LargeProgram
 from dalembert.engine.machine import Records, Task, bind
 from dalembert.engine.newton import Rule
+from dalembert.engine.patterns import Pattern, Product
 from dalembert.engine.program import Program
 from dalembert.engine.sparse import Factor
 from dalembert.methods.base import able, find
@@ -142,6 +143,7 @@ def test_slopes_multiplied_link_by_link_are_the_jacobian(name):
     for solve, stage in zip(program.step.solves, program.large_stages, strict=True):
         x = rng.normal(size=stage.n)
         chain = Chain(stage, x, list(values), bound, chains)
+        chain.load()
         chain.start()
         chain.both()
         inputs = [solve.unknowns, *known]

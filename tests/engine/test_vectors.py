@@ -18,17 +18,17 @@ def bound(function, inputs, outputs):
 
 
 def check(function, values, levels=None):
-    """All calls once, and what CasADi gives."""
+    """All work once, and what CasADi gives."""
     tape = Tape(bound)
-    outputs = [np.full(function.nnz_out(i), np.nan) for i in range(function.n_out())]
     levels = levels or [ITERATE] * len(values)
-    calls = tape.bind(function, list(zip(values, levels, strict=True)), outputs, ITERATE)
+    inputs = [tape.nodes.source(v, level) for v, level in zip(values, levels, strict=True)]
+    outputs = tape.outputs(function, inputs, ITERATE)
     with np.errstate(all="ignore"):
-        for call in (*tape.nodes.fixed, *tape.nodes.once, *calls):
-            call()
-    for i, expected in enumerate(function.call([ca.DM(v) for v in values])):
-        assert outputs[i] == pytest.approx(np.array(expected.nonzeros()), rel=1e-14, abs=1e-14)
-    return tape, calls
+        for work in (*tape.nodes.fixed, *tape.nodes.once, *tape.nodes.each):
+            work.call()
+    for i, expected in zip(outputs, function.call([ca.DM(v) for v in values]), strict=True):
+        assert tape.nodes.arrays[i] == pytest.approx(np.array(expected.nonzeros()), rel=1e-14, abs=1e-14)
+    return tape, inputs
 
 
 Q, P = ca.MX.sym("q", 8), ca.MX.sym("p", 2)
@@ -79,23 +79,27 @@ def test_functions_inside_of_functions():
 def test_what_does_not_change_is_not_computed_again():
     """Parameters are those of a run: what depends on them alone is done once for it; the same for a solve."""
     f = ca.Function("f", [Q, P], [ca.sin(P), mapped()[0]])
-    tape, calls = check(f, VALUES, [SOLVE, RUN])
-    assert not calls
-    assert tape.nodes.fixed
-    assert tape.nodes.once
-    before = len(tape.nodes.once)
-    tape.bind(f, list(zip(VALUES, (SOLVE, RUN), strict=True)), [np.zeros(2), np.zeros(3)], ITERATE)
-    assert len(tape.nodes.once) == before + 1  # a copy: all else is there
+    tape, inputs = check(f, VALUES, [SOLVE, RUN])
+    nodes = tape.nodes
+    assert not nodes.each
+    assert nodes.fixed
+    assert nodes.once
+    before = len(nodes.fixed), len(nodes.once)
+    tape.outputs(f, inputs, ITERATE)
+    assert (len(nodes.fixed), len(nodes.once)) == before  # all is there
 
 
 def test_what_is_given_up_leaves_no_trace():
     """A function that CasADi must evaluate as a whole does not leave nodes that are never filled."""
     hard = ca.Function("f", [Q, P], [ca.sin(Q), ca.mmax(ca.sin(Q))])
     easy = ca.Function("g", [Q, P], [ca.sin(Q)])
-    tape, out = Tape(bound), np.zeros(8)
-    inputs = [(v, ITERATE) for v in VALUES]
-    first = tape.bind(hard, inputs, [np.zeros(8), np.zeros(1)], ITERATE)
-    assert len(first) == 1
-    for call in tape.bind(easy, inputs, [out], ITERATE):
-        call()
-    assert out == pytest.approx(np.sin(VALUES[0]), rel=1e-15)
+    tape = Tape(bound)
+    inputs = [tape.nodes.source(v, ITERATE) for v in VALUES]
+    (first,) = tape.outputs(ca.Function("e", [Q, P], [ca.cos(Q)]), inputs, ITERATE)
+    tape.outputs(hard, inputs, ITERATE)
+    assert len(tape.nodes.each) == 2
+    (out,) = tape.outputs(easy, inputs, ITERATE)
+    for work in tape.nodes.each:
+        work.call()
+    assert tape.nodes.arrays[out] == pytest.approx(np.sin(VALUES[0]), rel=1e-15)
+    assert tape.nodes.arrays[first] == pytest.approx(np.cos(VALUES[0]), rel=1e-15)

@@ -2,38 +2,38 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 
 from dalembert.engine.large import LargeStage, Link
 from dalembert.engine.newton import Array
-from dalembert.engine.nodes import ITERATE, RUN, SOLVE, Call
+from dalembert.engine.nodes import ITERATE, RUN, SOLVE, Bind, Call, Nodes, Work
 from dalembert.engine.patterns import Pattern, Product
-from dalembert.engine.vectors import Bind, Tape
+from dalembert.engine.vectors import Tape
 
 
 class Slope:
     """The derivative of a link by the unknowns: a sum over its sources, each by the chain rule."""
 
+    node: int
     pattern: Pattern
 
-    def __init__(self, link: Link, earlier: list[Slope | None]) -> None:
-        self.entries = [np.zeros(link.slopes.nnz_out(i)) for i in range(len(link.sources))]
-        self._earlier = [None if j < 0 else earlier[j] for j in link.sources]
+    def __init__(self, nodes: Nodes, link: Link, entries: list[int], earlier: list[Slope | None]) -> None:
         own = [Pattern.of(link.slopes.sparsity_out(i)) for i in range(len(link.sources))]
-        pairs = list(zip(own, self._earlier, strict=True))
-        self._products = [None if s is None else Product(p, s.pattern) for p, s in pairs]
-        parts = [p if by is None else by.pattern for p, by in zip(own, self._products, strict=True)]
-        keys = parts[0].keys if len(parts) == 1 else np.unique(np.concatenate([p.keys for p in parts]))
-        self._places = [slice(None) if len(parts) == 1 else np.searchsorted(keys, p.keys) for p in parts]
-        self.pattern = Pattern.at(keys, parts[0].shape)
-        self.matrix = self.pattern.matrix()
-
-    def add_up(self) -> None:
-        """The derivative from the entries of its own slopes and the derivatives of its sources."""
-        data = self.matrix.data
-        data[:] = 0.0
-        for entries, source, product, place in zip(self.entries, self._earlier, self._products, self._places, strict=True):
-            data[place] += entries if source is None or product is None else product(entries, source.matrix.data)
+        parts: list[tuple[int, Pattern]] = []
+        for node, pattern, j in zip(entries, own, link.sources, strict=True):
+            source = None if j < 0 else earlier[j]
+            if source is None:
+                parts.append((node, pattern))
+            else:
+                product = Product(pattern, source.pattern)
+                parts.append((nodes.product(node, source.node, product), product.pattern))
+        self.node, self.pattern = parts[0]
+        if len(parts) > 1:
+            keys = np.unique(np.concatenate([p.keys for _, p in parts]))
+            self.pattern, self.node = Pattern.at(keys, self.pattern.shape), nodes.constant(np.zeros(len(keys)))
+            for node, p in parts:
+                self.node = nodes.put(self.node, node, np.searchsorted(keys, p.keys), add=True)
 
 
 class Chain:
@@ -41,103 +41,101 @@ class Chain:
 
     def __init__(self, stage: LargeStage, x: Array, known: list[Array], bind: Bind, earlier: list[Chain]) -> None:
         links, self.names, self._tape = stage.links, stage.names, Tape(bind)
-        nodes = self._tape.nodes
-        self._zero, self._x = np.zeros(len(x)), x
-        nodes.zeros.add(nodes.source(self._zero, RUN))
+        self.nodes = nodes = self._tape.nodes
+        self._zero, self._x = nodes.source(np.zeros(len(x)), RUN), nodes.source(x, ITERATE)
+        nodes.zeros.add(self._zero)
         # of the state, t, h, u, parameters and earlier unknowns, h and the parameters are those of the whole run
-        self._known = [(a, RUN if i in (2, 4) else SOLVE) for i, a in enumerate(known)]
-        self._at = [np.zeros(link.value.numel_out(0)) for link in links]
-        self._once, self._fixed = nodes.once, nodes.fixed
+        self._known = [nodes.source(a, RUN if i in (2, 4) else SOLVE) for i, a in enumerate(known)]
+        self._at: list[int] = []
+        self._needs: list[Chain] = []
         self._slopes: list[Slope | None] = []
-        for link in links:
-            self._slopes.append(Slope(link, self._slopes) if link.varies else None)
-        self._steady = [not link.varies or link.straight for link in links]  # whether its slope is that of the whole solve
-        self._values: list[list[Call]] = [self._value(k, link, earlier) for k, link in enumerate(links)]
-        self._both: list[Call] = []
+        self._values: list[list[Work]] = []
         for k, link in enumerate(links):
+            nodes.each = []
+            self._at.append(self._value(k, link, earlier))
+            self._values.append(nodes.each)
+        nodes.each = []
+        for k, link in enumerate(links):  # after all values: these are there where slopes are asked for
             if link.varies and not link.straight:
-                self._sloped(k, link)
-        self.residual, last = self._at[-1], self._slopes[-1]
+                self._slopes[k] = self._slope(k, link)
+        last = self._slopes[-1]
         assert last is not None
-        self.matrix, self.pattern = last.matrix, last.pattern
+        self.pattern, self.matrix, self.residual = last.pattern, last.pattern.matrix(), nodes.arrays[self._at[-1]]
+        nodes.copied(last.node, self.matrix.data)
+        self._both, self._once, self._fixed = nodes.each, nodes.once, nodes.fixed
+        self.calls: list[list[Call]] = [[w.call for w in work] for work in self.work]
 
-    def _inputs(self, k: int, x: Array) -> list[tuple[Array, int]]:
-        """What link number `k` is a function of, and how often that changes."""
-        cuts = [(a, ITERATE if self._slopes[j] is not None else SOLVE) for j, a in enumerate(self._at[:k])]
-        return [(x, RUN if x is self._zero else ITERATE), *cuts, *self._known]
+    @property
+    def work(self) -> list[list[Work]]:
+        """The work of a run, of a solve, for the cuts, for the residual, and for the Jacobian."""
+        cuts = [work for part in self._values[:-1] for work in part]
+        return [self._fixed, self._once, cuts, self._values[-1], self._both]
 
-    def _value(self, k: int, link: Link, earlier: list[Chain]) -> list[Call]:
-        """The calls for the value of a link at an iterate."""
-        slope, bind = self._slopes[k], self._tape.bind
-        if slope is None:
-            if not self._shares(k, earlier):
-                bind(link.value, self._inputs(k, self._zero), [self._at[k]], SOLVE)
-            return []
+    @property
+    def exposed(self) -> set[int]:
+        """Nodes that others look at."""
+        return {*self._at}
+
+    def _inputs(self, k: int, x: int) -> list[int]:
+        """What link number `k` is a function of."""
+        return [x, *self._at[:k], *self._known]
+
+    def _value(self, k: int, link: Link, earlier: list[Chain]) -> int:
+        """The value of a link; its slope too, where that is the same for the whole solve."""
+        nodes, tape = self.nodes, self._tape
+        self._slopes.append(None)
+        if not link.varies:
+            shared = self._shared(k, earlier)
+            return tape.outputs(link.value, self._inputs(k, self._zero), SOLVE)[0] if shared is None else shared
         if link.straight:
-            base = np.zeros(len(self._at[k]))
-            bind(link.value, self._inputs(k, self._zero), [base], SOLVE)
-            bind(link.slopes, self._inputs(k, self._x), slope.entries, SOLVE)
-            self._once.append(slope.add_up)
-            return [_straight(base, slope, self._x, self._at[k])]
-        return bind(link.value, self._inputs(k, self._x), [self._at[k]], ITERATE)
+            (base,) = tape.outputs(link.value, self._inputs(k, self._zero), SOLVE)
+            own = Slope(nodes, link, tape.outputs(link.slopes, self._inputs(k, self._x), SOLVE), self._slopes)
+            self._slopes[k] = own
+            return nodes.apply(ca.OP_ADD, [base, nodes.times(own.node, own.pattern, self._x)])
+        return tape.outputs(link.value, self._inputs(k, self._x), ITERATE)[0]
 
-    def _sloped(self, k: int, link: Link) -> None:
-        """The calls for the slope of a link; they are those of the whole solve where nothing in it changes."""
-        slope = self._slopes[k]
-        assert slope is not None
-        calls = self._tape.bind(link.slopes, self._inputs(k, self._x), slope.entries, ITERATE)
-        self._steady[k] = not calls and all(j < 0 or self._steady[j] for j in link.sources)
-        if self._steady[k]:
-            self._once.append(slope.add_up)
-        else:
-            self._both += [*calls, slope.add_up]
+    def _slope(self, k: int, link: Link) -> Slope:
+        return Slope(self.nodes, link, self._tape.outputs(link.slopes, self._inputs(k, self._x), ITERATE), self._slopes)
 
-    def _shares(self, k: int, earlier: list[Chain]) -> bool:
-        """Take a value over from an earlier solve, where that has it."""
+    def _shared(self, k: int, earlier: list[Chain]) -> int | None:
+        """A value of an earlier solve, where that has it."""
         for chain in reversed(earlier):
             if k < len(self.names) and self.names[k] in chain.names:
-                self._at[k] = chain.cuts[chain.names.index(self.names[k])]
-                if chain.refresh not in self._once:
-                    self._once.append(chain.refresh)
-                return True
-        return False
+                number = self.nodes.source(chain.cuts[chain.names.index(self.names[k])], SOLVE)
+                if chain not in self._needs:  # its unknowns were changed after its values were found
+                    self._needs.append(chain)
+                    self.nodes.once.append(Work(chain.refresh, number, ()))
+                return number
+        return None
 
     @property
     def cuts(self) -> list[Array]:
         """The values of all cuts."""
-        return self._at[:-1]
+        return [self.nodes.arrays[i] for i in self._at[:-1]]
 
     def load(self) -> None:
         """What does not change in a run."""
-        _do(self._fixed)
-
-    def refresh(self) -> None:
-        """The values of all cuts, without the residual."""
-        for calls in self._values[:-1]:
-            _do(calls)
+        _do(self.calls[0])
 
     def start(self) -> None:
         """What does not change while the unknowns are found."""
-        _do(self._once)
+        _do(self.calls[1])
+
+    def refresh(self) -> None:
+        """The values of all cuts, without the residual."""
+        _do(self.calls[2])
 
     def values(self) -> None:
         """The residual."""
-        for calls in self._values:
-            _do(calls)
+        _do(self.calls[2])
+        _do(self.calls[3])
 
     def both(self) -> None:
         """The residual, and its Jacobian."""
         self.values()
-        _do(self._both)
+        _do(self.calls[4])
 
 
 def _do(calls: list[Call]) -> None:
     for call in calls:
         call()
-
-
-def _straight(base: Array, slope: Slope, x: Array, out: Array) -> Call:
-    def value() -> None:
-        np.add(base, slope.matrix @ x, out=out)
-
-    return value

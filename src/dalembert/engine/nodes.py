@@ -1,21 +1,27 @@
 """Operations on whole arrays, each made once: what large steps are evaluated by.
 
-A node is an array and the call that fills it. Nodes with the same operation and operands are one. Each is filled as seldom as
+A node is an array and the work that fills it. Nodes with the same operation and operands are one. Each is filled as seldom as
 it can be: once for a run, where it depends on the step size and parameters alone; once for a solve; or at each iterate.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from itertools import pairwise
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import csc_matrix, csr_matrix
+
+from dalembert.engine.patterns import Pattern, Product
 
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Call = Callable[[], object]
 RUN, SOLVE, ITERATE = range(3)  # how often a node is filled
+ALL, ONE, AT = "{}[i]", "{}[0]", "{}[{}[i]]"  # what of an operand belongs to entry `i`
 
 
 def _where(a: Array, b: Array, out: Array) -> None:
@@ -47,28 +53,44 @@ BINARY: dict[int, Callable[..., object]] = {
 }  # fmt: skip
 
 
+@dataclass(frozen=True, eq=False)
+class Work:
+    """What fills a node, by NumPy; and how it is written in C, where it can be.
+
+    `op` is an operation on entries, each operand by what of it belongs to one (`reads`), over `size` entries; or the name of a
+    routine of `kernels.c`, with numbers `size` and more.
+    """
+
+    call: Call
+    out: int
+    sources: tuple[int, ...]
+    op: int | str | None = None
+    reads: tuple[str, ...] = ()
+    indices: tuple[Indices, ...] = ()
+    sizes: tuple[int, ...] = ()
+
+
 class Nodes:
-    """Arrays by number, and the calls that fill them, in order."""
+    """Arrays by number, and the work that fills them, in order."""
 
     def __init__(self) -> None:
         self.arrays: list[Array] = []
         self.levels: list[int] = []
-        self.fixed: list[Call] = []  # calls of a run
-        self.once: list[Call] = []  # of a solve
-        self.each: list[Call] = []  # of an iterate: those of what is bound now
+        self.fixed: list[Work] = []  # once for a run
+        self.once: list[Work] = []  # once for a solve
+        self.each: list[Work] = []  # at each iterate: of what is bound now
         self.zeros: set[int] = set()
         self._known: dict[Hashable, int] = {}
         self._keep: list[object] = []
 
-    def mark(self) -> tuple[dict[Hashable, int], int, int]:
+    def mark(self) -> tuple[dict[Hashable, int], tuple[int, int, int]]:
         """Where things stand."""
-        return dict(self._known), len(self.fixed), len(self.once)
+        return dict(self._known), (len(self.fixed), len(self.once), len(self.each))
 
-    def back(self, mark: tuple[dict[Hashable, int], int, int]) -> None:
+    def back(self, mark: tuple[dict[Hashable, int], tuple[int, int, int]]) -> None:
         """Forget what was made since."""
-        self._known, fixed, once = mark
-        del self.fixed[fixed:], self.once[once:]
-        self.each = []
+        self._known, (fixed, once, each) = mark
+        del self.fixed[fixed:], self.once[once:], self.each[each:]
 
     def source(self, array: Array, level: int) -> int:
         """An array that others fill."""
@@ -92,48 +114,60 @@ class Nodes:
         self.levels.append(level)
         return len(self.arrays) - 1
 
-    def made(self, key: Hashable, sources: tuple[int, ...], size: int, make: Callable[[Array], Call]) -> int:
-        """A node: `make(array)` gives the call that fills it from its sources."""
+    def filled(self, key: Hashable, sources: tuple[int, ...], size: int, make: Callable[[Array, int], Work]) -> int:
+        """A node: `make(array, number)` gives the work that fills it from its sources."""
         whole = (key, sources)
         if whole not in self._known:
             array = np.zeros(size)
             number = self._new(array, max((self.levels[i] for i in sources), default=RUN))
-            self.calls(number).append(make(array))
+            self.work(number).append(make(array, number))
             self._known[whole] = number
         return self._known[whole]
 
-    def calls(self, *numbers: int) -> list[Call]:
-        """The calls among which one that reads these nodes belongs."""
+    def work(self, *numbers: int) -> list[Work]:
+        """Where work belongs that reads these nodes."""
         return (self.fixed, self.once, self.each)[max((self.levels[i] for i in numbers), default=RUN)]
 
-    # ---- operations -------------------------------------------------------------------------------------
+    # ---- entry by entry ---------------------------------------------------------------------------------
 
     def apply(self, op: int, operands: list[int]) -> int:
         """An operation entry by entry; one number goes with all entries."""
-        if (
-            op in (ca.OP_ADD, ca.OP_SUB)
-            and operands[1] in self.zeros
-            and len(self.arrays[operands[0]]) >= len(self.arrays[operands[1]])
-        ):
+        arrays = [self.arrays[i] for i in operands]
+        if op in (ca.OP_ADD, ca.OP_SUB) and operands[1] in self.zeros and len(arrays[0]) >= len(arrays[1]):
             return operands[0]
         rule = (UNARY if len(operands) == 1 else BINARY)[op]
-        arrays = [self.arrays[i] for i in operands]
         size = 0 if any(not a.size for a in arrays) else max(a.size for a in arrays)
-        return self.made((op,), tuple(operands), size, lambda out: _applied(rule, arrays, out))
+        reads = tuple(ALL if a.size == size else ONE for a in arrays)
+        key, sources = (op,), tuple(operands)
+        return self.filled(
+            key, sources, size, lambda out, k: Work(_applied(rule, arrays, out), k, sources, op, reads, (), (size,))
+        )
 
     def take(self, source: int, places: Indices) -> int:
         """Entries of an array."""
-        a = self.arrays[source]
-        if len(places) == len(a) and np.array_equal(places, np.arange(len(a))):
+        a, n = self.arrays[source], len(places)
+        if n == len(a) and np.array_equal(places, np.arange(n)):
             return source
-        key = "take", places.tobytes()
-        return self.made(key, (source,), len(places), lambda out: lambda: np.take(a, places, out=out, mode="clip"))
+        return self.filled(
+            ("take", places.tobytes()), (source,), n,
+            lambda out, k: Work(
+                lambda: np.take(a, places, out=out, mode="clip"), k, (source,), ca.OP_ASSIGN, (AT,), (places,), (n,)
+            ),
+        )  # fmt: skip
+
+    def copied(self, source: int, out: Array) -> None:
+        """Copy a node to an array of others."""
+        a, number = self.arrays[source], self.source(out, self.levels[source])
+        work = Work(lambda: np.copyto(out, a), number, (source,), ca.OP_ASSIGN, (ALL,), (), (len(a),))
+        self.work(source).append(work)
+
+    # ---- parts ------------------------------------------------------------------------------------------
 
     def put(self, base: int, source: int, places: Indices, add: bool) -> int:
         """An array with some entries replaced, or added to."""
         a, b = self.arrays[base], self.arrays[source]
 
-        def make(out: Array) -> Call:
+        def make(out: Array, number: int) -> Work:
             def call() -> None:
                 out[:] = a
                 if add:
@@ -141,80 +175,46 @@ class Nodes:
                 else:
                     out[places] = b
 
-            return call
+            name = "add" if add else "put"
+            return Work(call, number, (base, source), name, (), (places,), (len(a), len(places)))
 
-        return self.made(("put", places.tobytes(), add), (base, source), len(a), make)
+        return self.filled(("put", places.tobytes(), add), (base, source), len(a), make)
 
     def joined(self, sources: list[int]) -> int:
         """Arrays one after another."""
         arrays = [self.arrays[i] for i in sources]
         size = sum(map(len, arrays))
-        return self.made("joined", tuple(sources), size, lambda out: lambda: np.concatenate(arrays, out=out))
+        return self.filled(
+            "joined", tuple(sources), size, lambda out, k: Work(lambda: np.concatenate(arrays, out=out), k, tuple(sources))
+        )
 
     def tiled(self, source: int, times: int) -> int:
         """An array several times after itself."""
         a = self.arrays[source]
-
-        def make(out: Array) -> Call:
-            rows = out.reshape(times, len(a))
-            return lambda: np.copyto(rows, a)
-
-        return self.made(("tiled", times), (source,), times * len(a), make)
+        return self.take(source, np.tile(np.arange(len(a)), times))
 
     def interleaved(self, sources: list[int], count: int) -> int:
         """The first entries of all arrays, then the second ones, and so on; one number stands for as many as others have."""
-        arrays = [self.arrays[i] for i in sources]
-
-        def make(out: Array) -> Call:
-            table = out.reshape(count, len(arrays))
-
-            def call() -> None:
-                for j, a in enumerate(arrays):
-                    table[:, j] = a
-
-            return call
-
-        return self.made(("interleaved", count), tuple(sources), count * len(arrays), make)
+        r = len(sources)
+        if r == 1 and len(self.arrays[sources[0]]) == count:
+            return sources[0]
+        return self.take(self.stacked(sources, count), (np.arange(r) * count + np.arange(count)[:, None]).ravel())
 
     def stacked(self, sources: list[int], count: int) -> int:
         """All arrays one after another; one number stands for as many as others have."""
-        arrays = [self.arrays[i] for i in sources]
+        arrays, r = [self.arrays[i] for i in sources], len(sources)
 
-        def make(out: Array) -> Call:
-            rows = list(zip(out.reshape(len(arrays), count), arrays, strict=True))
+        def make(out: Array, number: int) -> Work:
+            rows = list(zip(out.reshape(r, count), arrays, strict=True))
 
             def call() -> None:
                 for row, a in rows:
                     row[:] = a
 
-            return call
+            sizes = (count, r, *(int(len(a) == count) for a in arrays))
+            return Work(call, number, tuple(sources), "stack", (), (), sizes)
 
-        return self.made(("stacked", count), tuple(sources), count * len(arrays), make)
-
-    def reduced(self, what: str, sources: list[int]) -> int:
-        """One number of arrays: the norm of one, or the sum of the products of two."""
-        a, b = self.arrays[sources[0]], self.arrays[sources[-1]]
-
-        def make(out: Array) -> Call:
-            def call() -> None:
-                out[0] = np.multiply(a, b).sum()
-                if what == "norm":
-                    out[0] = np.sqrt(out[0])
-
-            return call
-
-        return self.made(what, tuple(sources), 1, make)
-
-    def called(
-        self, function: ca.Function, sources: list[int], bind: Callable[[ca.Function, list[Array], list[Array]], Call]
-    ) -> list[int]:
-        """The outputs of a function that CasADi evaluates."""
-        sizes = [function.nnz_out(i) for i in range(function.n_out())]
-        whole = self.made(
-            ("called", function.__hash__()), tuple(sources), sum(sizes),
-            lambda out: bind(function, [self.arrays[i] for i in sources], np.split(out, np.cumsum(sizes)[:-1])),
-        )  # fmt: skip
-        return [self.part(whole, a, b) for a, b in zip(np.cumsum([0, *sizes]), np.cumsum(sizes), strict=False)]
+        return self.filled(("stacked", count), tuple(sources), count * r, make)
 
     def part(self, source: int, begin: int, end: int) -> int:
         """A part of an array, in its place."""
@@ -225,6 +225,63 @@ class Nodes:
         if key not in self._known:
             self._known[key] = self._new(a[begin:end], self.levels[source])
         return self._known[key]
+
+    # ---- sums -------------------------------------------------------------------------------------------
+
+    def reduced(self, what: str, sources: list[int]) -> int:
+        """One number of arrays: the norm of one, or the sum of the products of two."""
+        a, b = self.arrays[sources[0]], self.arrays[sources[-1]]
+
+        def make(out: Array, number: int) -> Work:
+            def call() -> None:
+                out[0] = np.multiply(a, b).sum()
+                if what == "norm":
+                    out[0] = np.sqrt(out[0])
+
+            return Work(call, number, tuple(sources))
+
+        return self.filled(what, tuple(sources), 1, make)
+
+    def times(self, matrix: int, pattern: Pattern, vector: int, turned: bool = False) -> int:
+        """A sparse matrix, or its transpose, times a vector."""
+        a, b, p = self.arrays[matrix], self.arrays[vector], pattern
+        shape = p.shape[::-1] if turned else p.shape
+        A = (csr_matrix if turned else csc_matrix)((a, p.rows.astype(np.int32), p.starts.astype(np.int32)), shape=shape)
+        A.data = a  # in its place, whatever the constructor did
+
+        def make(out: Array, number: int) -> Work:
+            name = "row_times" if turned else "column_times"
+            sources = (matrix, vector)
+            return Work(lambda: np.copyto(out, A @ b), number, sources, name, (), (p.starts, p.rows), (p.shape[1], shape[0]))
+
+        return self.filled(("times", turned, p.keys.tobytes()), (matrix, vector), shape[0], make)
+
+    def product(self, x: int, y: int, product: Product) -> int:
+        """The product of two sparse matrices."""
+        a, b, n = self.arrays[x], self.arrays[y], len(product.pattern.rows)
+
+        def make(out: Array, number: int) -> Work:
+            starts, first, second = product.lists
+            return Work(
+                lambda: np.copyto(out, product(a, b)), number, (x, y), "products", (), (starts, first, second), (n,)
+            )  # fmt: skip
+
+        return self.filled(("product", product.key), (x, y), n, make)
+
+    def called(self, function: ca.Function, sources: list[int], bind: Bind) -> list[int]:
+        """The outputs of a function that CasADi evaluates."""
+        sizes = [function.nnz_out(i) for i in range(function.n_out())]
+        cuts = np.cumsum([0, *sizes])
+
+        def make(out: Array, number: int) -> Work:
+            call = bind(function, [self.arrays[i] for i in sources], np.split(out, cuts[1:-1]))
+            return Work(call, number, tuple(sources))
+
+        whole = self.filled(("called", function.__hash__()), tuple(sources), int(cuts[-1]), make)
+        return [self.part(whole, int(a), int(b)) for a, b in pairwise(cuts)]
+
+
+Bind = Callable[[ca.Function, list[Array], list[Array]], Call]
 
 
 def _applied(rule: Callable[..., object], arrays: list[Array], out: Array) -> Call:

@@ -50,7 +50,19 @@ class Product:
         shape = a.shape[0], b.shape[1]
         keys, self._place = np.unique(b.columns[self._b] * shape[0] + a.rows[self._a], return_inverse=True)
         self.pattern = Pattern.at(keys, shape)
+        self.key = hash((a.shape, b.shape, a.keys.tobytes(), b.keys.tobytes()))
+
+    @property
+    def lists(self) -> tuple[Indices, Indices, Indices]:
+        """Where the terms of each entry begin, and for each term the entries of both matrices."""
+        order = np.argsort(self._place, kind="stable")
+        starts = np.searchsorted(self._place[order], np.arange(len(self.pattern.rows) + 1))
+        return starts, self._a[order], self._b[order]
 
     def __call__(self, a: Array, b: Array) -> Array:
         weights = a[self._a] * b[self._b]
+        if len(weights) == len(self.pattern.rows):  # nothing is added up
+            out = np.empty(len(weights))
+            out[self._place] = weights
+            return out
         return np.asarray(np.bincount(self._place, weights=weights, minlength=len(self.pattern.rows)), dtype=np.float64)

@@ -6,18 +6,14 @@ each repetition.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
 import casadi as ca
 import numpy as np
-from scipy.sparse import csc_matrix, csr_matrix
 
-from dalembert.engine.nodes import BINARY, UNARY, Array, Call, Indices, Nodes
+from dalembert.engine.nodes import BINARY, UNARY, Bind, Indices, Nodes, Work
 from dalembert.engine.patterns import Pattern, Product
-
-Bind = Callable[[ca.Function, list[Array], list[Array]], Call]
 
 
 class Unknown(Exception):
@@ -156,33 +152,18 @@ class Translation:
 
     def _times(self, v: Value, sparsity: ca.Sparsity, right: int) -> int:
         """A sparse matrix times a vector."""
-        nodes, turned = self.nodes, v.turned
-        source = v.node if turned is not None else self.flat(v)
-        a, b = nodes.arrays[source], nodes.arrays[right]
-        p = Pattern.of(sparsity if turned is None else turned)
-        parts = a, p.rows.astype(np.int32), p.starts.astype(np.int32)
-        A = csc_matrix(parts, shape=p.shape) if turned is None else csr_matrix(parts, shape=sparsity.shape)
-        A.data = a  # in its place, whatever the constructor did
-
-        def make(out: Array) -> Call:
-            return lambda: np.copyto(out, A @ b)
-
-        return nodes.made(("matrix", turned is None, p.keys.tobytes()), (source, right), sparsity.size1(), make)
+        if v.turned is not None:
+            return self.nodes.times(v.node, Pattern.of(v.turned), right, turned=True)
+        return self.nodes.times(self.flat(v), Pattern.of(sparsity), right)
 
     def _matrices(self, x: int, y: int, left: ca.Sparsity, right: ca.Sparsity, want: ca.Sparsity) -> int:
         """The product of two sparse matrices."""
-        nodes, first, second = self.nodes, Pattern.of(left), Pattern.of(right)
-        product = Product(first, second)
-        a, b = nodes.arrays[x], nodes.arrays[y]
-        keys = Pattern.of(want).keys
-        own = nodes.made(
-            ("product", first.keys.tobytes(), second.keys.tobytes()), (x, y), len(product.pattern.rows),
-            lambda out: lambda: np.copyto(out, product(a, b)),
-        )  # fmt: skip
+        product = Product(Pattern.of(left), Pattern.of(right))
+        own, keys = self.nodes.product(x, y, product), Pattern.of(want).keys
         if np.array_equal(keys, product.pattern.keys):
             return own
-        zero = nodes.constant(np.zeros(len(keys)))
-        return nodes.put(zero, own, np.searchsorted(keys, product.pattern.keys), False)
+        zero = self.nodes.constant(np.zeros(len(keys)))
+        return self.nodes.put(zero, own, np.searchsorted(keys, product.pattern.keys), False)
 
     # ---- functions --------------------------------------------------------------------------------------
 
@@ -194,11 +175,14 @@ class Translation:
                 return self._mapped(local, count, values)
         if function.is_a("MXFunction"):
             inner = Translation(self.nodes, function, [self.flat(v) for v in values], self.bind).run()
-            return [Value(self._whole(parts)) for parts in inner]
+            return [Value(self.whole(parts)) for parts in inner]
         return [Value(x) for x in self.nodes.called(function, [self.flat(v) for v in values], self.bind)]
 
-    def _whole(self, parts: list[tuple[int, int]]) -> int:
+    def whole(self, parts: list[tuple[int, int]]) -> int:
+        """An output of its parts."""
         ordered = [node for _, node in sorted(parts)]
+        if not ordered:
+            return self._nothing()
         return ordered[0] if len(ordered) == 1 else self.nodes.joined(ordered)
 
     def _mapped(self, local: ca.Function, count: int, values: list[Value]) -> list[Value]:
@@ -247,34 +231,26 @@ def _transposition(sparsity: ca.Sparsity) -> Indices:
 
 
 class Tape:
-    """Functions bound to arrays: by nodes where they are functions of vectors, else by CasADi."""
+    """Functions of nodes: as nodes where they are functions of vectors, else by CasADi."""
 
     def __init__(self, bind: Bind) -> None:
         self.nodes, self._bind = Nodes(), bind
 
-    def bind(self, function: ca.Function, inputs: list[tuple[Array, int]], outputs: list[Array], often: int) -> list[Call]:
-        """Calls for each iterate; what needs to be done less often is added to `nodes.fixed` and `nodes.once`.
+    def outputs(self, function: ca.Function, inputs: list[int], often: int) -> list[int]:
+        """The nodes of all outputs of a function of nodes.
 
-        A function that CasADi evaluates as a whole is called as `often` as it is said.
+        One that CasADi evaluates as a whole is called as `often` as it is said.
         """
-        nodes, found = self.nodes, None
-        nodes.each = []
+        nodes = self.nodes
         if function.is_a("MXFunction"):
-            numbers, before = [nodes.source(array, level) for array, level in inputs], nodes.mark()
+            before = nodes.mark()
             try:
-                found = Translation(nodes, function, numbers, self._bind).run()
+                translation = Translation(nodes, function, inputs, self._bind)
+                return [translation.whole(parts) for parts in translation.run()]
             except Unknown:
                 nodes.back(before)
-        if found is None:
-            calls = (nodes.fixed, nodes.once, nodes.each)[often]
-            calls.append(self._bind(function, [a for a, _ in inputs], outputs))
-            return nodes.each
-        for out, parts in zip(outputs, found, strict=True):
-            for begin, node in parts:
-                a = nodes.arrays[node]
-                nodes.calls(node).append(_copied(out[begin : begin + len(a)], a))
-        return nodes.each
-
-
-def _copied(out: Array, a: Array) -> Call:
-    return lambda: np.copyto(out, a)
+        out = [nodes.source(np.zeros(max(function.nnz_out(i), 0)), often) for i in range(function.n_out())]
+        arrays = [nodes.arrays[i] for i in (*inputs, *out)]
+        call = self._bind(function, arrays[: len(inputs)], arrays[len(inputs) :])
+        (nodes.fixed, nodes.once, nodes.each)[often].append(Work(call, out[0], tuple(inputs)))
+        return out
