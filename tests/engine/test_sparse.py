@@ -6,6 +6,7 @@ import pytest
 import scipy.sparse
 
 import dalembert as da
+from dalembert.engine import compiler
 from dalembert.engine.case import prepare
 from dalembert.engine.chains import Chain
 from dalembert.engine.large import LargeProgram
@@ -102,9 +103,24 @@ def test_slow_changes_with_a_symmetric_part_are_not_taken_for_round_off():
     assert np.ptp(energy) < 1e-12 * np.abs(energy).max()
 
 
-def test_a_large_step_is_not_compiled():
-    with pytest.raises(da.CompilerError, match="too large for a C compiler"):
-        da.simulate(da.catalog.net(20, 20), "rattle", t_end=0.01, step=H, compile=True)
+def test_large_steps_are_compiled_and_keep_their_bits():
+    system = da.catalog.net(20, 20)
+    one, two, three = (da.simulate(system, "rattle", t_end=0.02, step=H, compile=c) for c in (False, True, "auto"))
+    assert [s.stats["engine"] for s in (one, two, three)] == ["sparse", "sparse, compiled", "sparse"]
+    assert np.array_equal(one.q, two.q)
+    assert np.array_equal(one.v, two.v)
+
+
+def test_without_a_compiler_large_steps_run_as_they_are(monkeypatch):
+    monkeypatch.setenv("DALEMBERT_CC", "none")
+    compiler.find.cache_clear()
+    system = da.catalog.net(20, 20)
+    try:
+        assert da.simulate(system, "rattle", t_end=0.02, step=H).stats["engine"] == "sparse"
+        with pytest.raises(da.CompilerError, match="no C compiler was found"):
+            da.simulate(system, "rattle", t_end=0.02, step=H, compile=True)
+    finally:
+        compiler.find.cache_clear()
 
 
 def test_a_run_in_parts_gives_the_same_bits():

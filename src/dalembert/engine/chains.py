@@ -62,8 +62,10 @@ class Chain:
         assert last is not None
         self.pattern, self.matrix, self.residual = last.pattern, last.pattern.matrix(), nodes.arrays[self._at[-1]]
         nodes.copied(last.node, self.matrix.data)
+        self.linear = nodes.levels[last.node] < ITERATE  # whether the residual is linear in the unknowns
         self._both, self._once, self._fixed = nodes.each, nodes.once, nodes.fixed
-        self.calls: list[list[Call]] = [[w.call for w in work] for work in self.work]
+        self.plain: list[list[Call]] = [[w.call for w in work] for work in self.work]
+        self.calls = self.plain  # what is done in their place
 
     @property
     def work(self) -> list[list[Work]]:

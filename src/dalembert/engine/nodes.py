@@ -81,7 +81,7 @@ class Nodes:
         self.each: list[Work] = []  # at each iterate: of what is bound now
         self.zeros: set[int] = set()
         self._known: dict[Hashable, int] = {}
-        self._keep: list[object] = []
+        self.foreign: set[int] = set()  # arrays that others fill, or look at
 
     def mark(self) -> tuple[dict[Hashable, int], tuple[int, int, int]]:
         """Where things stand."""
@@ -96,8 +96,8 @@ class Nodes:
         """An array that others fill."""
         key = "array", array.__array_interface__["data"][0], array.size
         if key not in self._known:
-            self._keep.append(array)
             self._known[key] = self._new(array, level)
+            self.foreign.add(self._known[key])
         return self._known[key]
 
     def constant(self, values: Array) -> int:
@@ -183,10 +183,12 @@ class Nodes:
     def joined(self, sources: list[int]) -> int:
         """Arrays one after another."""
         arrays = [self.arrays[i] for i in sources]
-        size = sum(map(len, arrays))
-        return self.filled(
-            "joined", tuple(sources), size, lambda out, k: Work(lambda: np.concatenate(arrays, out=out), k, tuple(sources))
-        )
+        sizes = [len(a) for a in arrays]
+
+        def make(out: Array, number: int) -> Work:
+            return Work(lambda: np.concatenate(arrays, out=out), number, tuple(sources), "join", (), (), (len(sizes), *sizes))
+
+        return self.filled("joined", tuple(sources), sum(sizes), make)
 
     def tiled(self, source: int, times: int) -> int:
         """An array several times after itself."""
@@ -259,6 +261,9 @@ class Nodes:
     def product(self, x: int, y: int, product: Product) -> int:
         """The product of two sparse matrices."""
         a, b, n = self.arrays[x], self.arrays[y], len(product.pattern.rows)
+        if product.plain:
+            _, first, second = product.lists
+            return self.apply(ca.OP_MUL, [self.take(x, first), self.take(y, second)])
 
         def make(out: Array, number: int) -> Work:
             starts, first, second = product.lists

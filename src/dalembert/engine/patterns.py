@@ -53,6 +53,11 @@ class Product:
         self.key = hash((a.shape, b.shape, a.keys.tobytes(), b.keys.tobytes()))
 
     @property
+    def plain(self) -> bool:
+        """Whether nothing is added up: each entry is one product."""
+        return len(self._place) == len(self.pattern.rows)
+
+    @property
     def lists(self) -> tuple[Indices, Indices, Indices]:
         """Where the terms of each entry begin, and for each term the entries of both matrices."""
         order = np.argsort(self._place, kind="stable")
@@ -61,8 +66,4 @@ class Product:
 
     def __call__(self, a: Array, b: Array) -> Array:
         weights = a[self._a] * b[self._b]
-        if len(weights) == len(self.pattern.rows):  # nothing is added up
-            out = np.empty(len(weights))
-            out[self._place] = weights
-            return out
         return np.asarray(np.bincount(self._place, weights=weights, minlength=len(self.pattern.rows)), dtype=np.float64)

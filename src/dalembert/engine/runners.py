@@ -175,12 +175,9 @@ class Engine:
         """
         compile = compile if isinstance(compile, str) else bool(compile)
         if self.program.large:
-            if compile in (True, "newton"):
-                raise CompilerError(
-                    f"a step with {self.program.n_unknowns} unknowns and {self.program.size} operations in their equations is "
-                    "too large for a C compiler; compile='auto' solves it with sparse factors"
-                )
-            return self.sparse()
+            sparse = self.sparse()
+            sparse.compile(compile, steps)
+            return sparse
         if compile is False or (compile == "auto" and compiler.find() is None):
             return self.machine()
         if equal and compile != "newton" and self._sweepable:

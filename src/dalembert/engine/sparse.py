@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 import qdldl
@@ -15,17 +16,23 @@ from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 from scipy.sparse.linalg import splu
 
+from dalembert.engine import compiler
 from dalembert.engine.chains import Chain
+from dalembert.engine.fused import Fused, exact
 from dalembert.engine.large import LargeProgram, LargeStage
 from dalembert.engine.looks import HUGE, ROUNDING
 from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task, VirtualMachine
-from dalembert.engine.newton import TINY, Array, Parts
+from dalembert.engine.newton import EPS, TINY, Array, Parts
 from dalembert.engine.patterns import Pattern
+from dalembert.errors import CompilerError
 
 SYMMETRIC = 0.25  # of a matrix: the skew part up to which the symmetric part is tried in its place
 NOISE = 1e-26  # the square of a size at which rounding may be all that is left
 CHEAP = 8  # operations of a factorisation for each entry of the matrix, up to which it is taken anew in each step
+EXACT = (16 * EPS) ** 2  # the square of a size that is rounding
 FLOOR = 1e-11  # the size of a change below which one that does not shrink is round-off
+SAVED = 1e-9  # seconds for each entry of each array, where loops are compiled
+PRICE = 0.3  # seconds of a compiler
 REFRESH = 0.2  # how much an iteration must gain with factors that are dear
 
 
@@ -37,20 +44,22 @@ class Factor:
         self.solve: Callable[[Array], Array] | None = None
         self.fresh = False  # whether it was taken in the solve that is under way
         self.new = False  # and just now
+        self.single = False  # whether one change with new factors is known to be enough
         self.rate = [0.0]  # the square of the slowest convergence that was seen with it
         self._ldl: qdldl.Solver | None = None
         rows, columns = pattern.rows, pattern.columns
         # where the entries of the transpose are: sorted by rows, they come in the order of its columns
-        self._turned = np.lexsort((columns, rows))
-        same = np.array_equal(rows[self._turned], columns) and np.array_equal(columns[self._turned], rows)
+        turned = np.lexsort((columns, rows))
+        same = np.array_equal(rows[turned], columns) and np.array_equal(columns[turned], rows)
         self._symmetric = bool(same and np.count_nonzero(rows == columns) == self.n)
         self._try, self.cheap = self._symmetric, False
         self._upper: NDArray[np.int64] = np.flatnonzero(rows <= columns)
+        self._lower: NDArray[np.int64] = turned[self._upper]
         self._half = Pattern(rows[self._upper], columns[self._upper], pattern.shape).matrix()
 
     def drop(self) -> None:
         """Forget what was factorised, and what was found of it."""
-        self.solve, self._try, self.cheap = None, self._symmetric, False
+        self.solve, self._try, self.cheap, self.single = None, self._symmetric, False, False
 
     def learn(self, before: float, after: float) -> None:
         """Keep how slowly an iteration converges: a lucky change in a later step is no sign that it is done."""
@@ -73,12 +82,14 @@ class Factor:
 
     def _definite(self) -> bool:
         """Factorise the symmetric part; False where that is no good."""
-        data = self.matrix.data
-        turned, first = data[self._turned], self.solve is None
-        skew, size = np.abs(data - turned).sum(), np.abs(data).sum()
-        if not np.isfinite(size) or skew > SYMMETRIC * size:
-            return False
-        self._half.data[:] = (data + turned)[self._upper] / 2
+        data, first = self.matrix.data, self.solve is None
+        own, other = data[self._upper], data[self._lower]
+        if first:
+            skew, size = np.abs(own - other).sum(), np.abs(own).sum()
+            if not np.isfinite(size) or skew > SYMMETRIC * size:
+                return False
+        np.add(own, other, out=own)
+        np.multiply(own, 0.5, out=self._half.data)
         try:
             if self._ldl is None:
                 self._ldl = qdldl.Solver(self._half, upper=True)
@@ -108,6 +119,32 @@ class Sparse(VirtualMachine):
         self.large, self._factors = program, list[Factor]()
         self._chains: list[Chain] = []
         super().__init__(program)
+
+    @cached_property
+    def _fused(self) -> Fused:
+        return Fused(self._chains)
+
+    def compile(self, wanted: bool | str, steps: int) -> None:
+        """Do the work of chains in C where that is `wanted`, or pays, by count of operations and not by the clock."""
+        with self._lock:
+            compiled = self._compiled(wanted, steps)
+            self.name = "sparse, compiled" if compiled else "sparse"
+            for k, chain in enumerate(self._chains):
+                chain.calls = self._fused.calls[k] if compiled else chain.plain
+
+    def _compiled(self, wanted: bool | str, steps: int) -> bool:
+        if wanted is False or (wanted == "auto" and compiler.find() is None):
+            return False
+        entries = sum(len(chain.nodes.arrays[w.out]) for chain in self._chains for work in chain.work for w in work)
+        # what is not the same to the last bit must not depend on the length of a run
+        if wanted == "auto" and exact(self._chains) and steps * entries * SAVED < PRICE:
+            return False
+        try:
+            return bool(self._fused.calls)
+        except CompilerError:
+            if wanted != "auto":
+                raise
+            return False
 
     def _finish(self, unknowns: list[Array]) -> Call:
         function = self.large.last
@@ -166,10 +203,15 @@ class Sparse(VirtualMachine):
             factor.new = True
 
         def update() -> None:
-            before, factor.new = at.size[0], False
+            before, first, factor.new = at.size[0], factor.new, False
+            if first and factor.single and not self.seen[0]:  # one change with its own factors solves a linear equation
+                at.size[0] = 0.0
+                return
             chain.values()
             change()
             factor.learn(before, at.size[0])
+            if first and chain.linear:
+                factor.single = bool(at.size[0] <= EXACT)
 
         def begin() -> None:
             factor.fresh = factor.new = False

@@ -112,7 +112,8 @@ class _Stages:
             arguments = [*form.y.values(), form.w, form.lam, form.mu, form.t, form.u, form.par]
             needs = [b for b, symbol in form.y.items() if ca.depends_on(e, symbol)]
             # the expression is kept with it, so that no other one can have its identity
-            self._made[id(e)] = e, ca.Function("f", arguments, [ca.densify(e)]), needs
+            value = e if isinstance(e, ca.MX) and e.size2() > 1 else ca.densify(e)
+            self._made[id(e)] = e, ca.Function("f", arguments, [value]), needs
         return self._made[id(e)][1:]
 
     def at(self, e: SX, i: int) -> SX:
