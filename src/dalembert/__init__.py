@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dalembert import analysis, catalog, discrete, experiments, methods, plotting, reduced, reporting
+    from dalembert import analysis, catalog, discrete, experiments, mechanisms, methods, plotting, reduced, reporting
     from dalembert._version import __version__
     from dalembert.analysis import compare, convergence, diagnose, equilibrium, fit, linearize, modes, poincare
     from dalembert.catalog import list_systems
@@ -86,7 +86,7 @@ _WHERE = {
     "LinearDAE Mechanical Picture PortHamiltonian Relation System connect from_sympy table unpack",
 }
 _NAMES = {name: module for module, names in _WHERE.items() for name in names.split()}
-_MODULES = ("analysis", "catalog", "discrete", "experiments", "methods", "plotting", "reduced", "reporting")
+_MODULES = ("analysis", "catalog", "discrete", "experiments", "mechanisms", "methods", "plotting", "reduced", "reporting")
 
 
 def __getattr__(name: str) -> object:
@@ -170,6 +170,7 @@ __all__ = [
     "list_methods",
     "list_systems",
     "load",
+    "mechanisms",
     "methods",
     "modes",
     "plotting",

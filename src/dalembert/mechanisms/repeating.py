@@ -12,7 +12,7 @@ from casadi import SX
 
 from dalembert.errors import ModelError
 from dalembert.mechanisms.frames import Frame
-from dalembert.mechanisms.laws import Term
+from dalembert.mechanisms.laws import Term, resistance
 from dalembert.mechanisms.rotations import Array
 from dalembert.systems.elements import Element
 from dalembert.systems.tracing import to_sx
@@ -115,7 +115,7 @@ class Group:
         """As a repeated part of a system."""
         label = f"{self.first.role}_{number}"
         own = {key: f"{label}_{key}" for key in (*self.varying, *self.named)}
-        names = ["q", *(["t"] if self.first.role != "dissipation" else []), *own.values()]
+        names = ["q", "t" if self.first.role != "dissipation" else "v", *own.values()]
 
         def data(given: Mapping[str, SX]) -> dict[str, SX]:
             return {key: given[name] for key, name in own.items()}
@@ -128,8 +128,7 @@ class Group:
 
         def dissipation(given: dict[str, SX]) -> SX:
             value = self.value(given["q"], data(given), SX(0.0))
-            J = ca.jacobian(value[:, 0], given["q"])
-            return J.T @ ca.diag(value[:, 1]) @ J
+            return resistance(value, ca.jacobian(value[:, 0], given["q"]), given["v"])
 
         function = {"holonomic": holonomic, "potential": potential, "dissipation": dissipation}[self.first.role]
         parameters: dict[str, object] = {own[key]: rows for key, rows in self.varying.items()}
