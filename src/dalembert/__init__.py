@@ -55,6 +55,8 @@ if TYPE_CHECKING:
         Picture,
         PortHamiltonian,
         Relation,
+        Solid,
+        Solid,
         System,
         connect,
         from_sympy,
@@ -83,7 +85,7 @@ _WHERE = {
     "dalembert.simulation": "simulate",
     "dalembert.solution": "Sample Solution Stored load open",
     "dalembert.systems": "Couple DiracStructure Element Feedback Hamiltonian IndexOneDAE IndexThreeDAE IndexTwoDAE Lagrangian "
-    "LinearDAE Mechanical Picture PortHamiltonian Relation System connect from_sympy table unpack",
+    "LinearDAE Mechanical Picture PortHamiltonian Relation Solid System connect from_sympy table unpack",
 }
 _NAMES = {name: module for module, names in _WHERE.items() for name in names.split()}
 _MODULES = ("analysis", "catalog", "discrete", "experiments", "mechanisms", "methods", "plotting", "reduced", "reporting")
@@ -143,6 +145,7 @@ __all__ = [
     "Scheme",
     "Sensitivity",
     "SingularConstraints",
+    "Solid",
     "Solution",
     "Step",
     "StepTooSmall",
