@@ -56,7 +56,6 @@ if TYPE_CHECKING:
         PortHamiltonian,
         Relation,
         Solid,
-        Solid,
         System,
         connect,
         from_sympy,

@@ -52,7 +52,10 @@ def test_solids_are_in_files():
         (lambda: da.Solid((0, 1, 2, 3), *BOX, color=3), "color must be a text"),
         (lambda: da.Picture(solids=[1]), "Solid objects"),
         (lambda: da.Picture(solids=3), "list of Solid objects"),
-        (lambda: da.Mechanical(3, mass=1.0, picture=da.Picture(lambda q: [q], solids=[da.Solid((0, 1, 2, 3), *BOX)])), "1 points"),
+        (
+            lambda: da.Mechanical(3, mass=1.0, picture=da.Picture(lambda q: [q], solids=[da.Solid((0, 1, 2, 3), *BOX)])),
+            "1 points",
+        ),
     ],
 )
 def test_what_is_wrong_is_said(wrong, said):

@@ -18,6 +18,7 @@ from dalembert.systems.solids import Solid
 MOST = 200  # joints that are drawn as points of their own
 COLOURS = ("#4C86B8", "#D98545", "#4FA88A", "#B97BA6", "#C9A23A", "#7FB7DD", "#8A8F98", "#A8665B")  # of bodies, one after another
 PIN = "#3A3F46"
+UNITS = {"x": "m", "y": "m", "z": "m", "theta": "rad", "angle": "rad", "displacement": "m"}  # of coordinates, by their endings
 TIP = 1e-3  # of the mechanism: how long the axes are whose tips are points, so that these are inside of the body
 
 
@@ -50,7 +51,8 @@ def picture(coordinates: Coordinates) -> Picture:
             surfaces.append(Solid(frame, ((corners - offset) / scale)[:, :axes], faces, color))
     masses = tuple(i for name, i in number.items() if name not in tips)
     trails = range(len(number)) if len(number) <= 3 else ()
-    return Picture(Signed(["q"], points), links, masses, trails, units=SI, solids=surfaces)
+    units = SI | {name: unit for name in coordinates.names if (unit := UNITS.get(name.rpartition(".")[2]))}
+    return Picture(Signed(["q"], points), links, masses, trails, units=units, solids=surfaces)
 
 
 def _tip(frame: Frame, axis: int, scale: float) -> SX:

@@ -98,7 +98,17 @@ class Group:
     def symbols(self) -> dict[str, SX]:
         """Symbols for the data that vary, one row."""
         named = {key: SX.sym(key) for key in self.named}
-        return {key: SX.sym(key, *(x.shape[1:] or (1,))) for key, x in self.varying.items()} | named
+        return {key: self._known(key, SX.sym(key, *(x.shape[1:] or (1,)))) for key, x in self.varying.items()} | named
+
+    def _known(self, key: str, symbol: SX) -> SX:
+        """Data that vary, with numbers for the entries that do not: in the plane, what is across it."""
+        rows = self.varying.get(key)
+        if rows is None or rows.ndim == 1:
+            return symbol
+        out, first = SX(symbol), rows[0].reshape(symbol.shape)
+        for i, j in np.argwhere((rows == rows[0]).all(axis=0).reshape(symbol.shape)):
+            out[int(i), int(j)] = float(first[i, j])
+        return ca.sparsify(out)
 
     def _kept(self) -> list[int]:
         """The rows of a constraint that depend on the coordinates: in the plane some do not."""
@@ -118,7 +128,7 @@ class Group:
         names = ["q", "t" if self.first.role != "dissipation" else "v", *own.values()]
 
         def data(given: Mapping[str, SX]) -> dict[str, SX]:
-            return {key: given[name] for key, name in own.items()}
+            return {key: self._known(key, given[name]) for key, name in own.items()}
 
         def holonomic(given: dict[str, SX]) -> SX:
             return ca.densify(self.value(given["q"], data(given), given["t"]))[self.kept]
