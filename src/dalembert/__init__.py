@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dalembert import analysis, catalog, discrete, experiments, mechanisms, methods, plotting, reduced, reporting
     from dalembert._version import __version__
-    from dalembert.analysis import compare, convergence, diagnose, equilibrium, fit, linearize, modes, poincare
+    from dalembert.analysis import compare, convergence, diagnose, equilibrium, fit, linearize, modes, optimize_inputs, poincare
     from dalembert.catalog import list_systems
     from dalembert.engine import control
     from dalembert.engine.consistency import consistent
@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 # What the package has is imported when it is first asked for: `import dalembert` and `dalembert --help` are quick.
 _WHERE = {
     "dalembert._version": "__version__",
-    "dalembert.analysis": "compare convergence diagnose equilibrium fit linearize modes poincare",
+    "dalembert.analysis": "compare convergence diagnose equilibrium fit linearize modes optimize_inputs poincare",
     "dalembert.catalog": "list_systems",
     "dalembert.engine.consistency": "consistent",
     "dalembert.engine.consistent": "Consistent",
@@ -175,6 +175,7 @@ __all__ = [
     "mechanisms",
     "methods",
     "modes",
+    "optimize_inputs",
     "plotting",
     "poincare",
     "read_urdf",
