@@ -12,10 +12,10 @@ import pytest
 import dalembert as da
 from dalembert import checkpoint, keeper
 from dalembert.engine import kinds
-from dalembert.engine.events import Watch
 from dalembert.engine.machine import VirtualMachine
 from dalembert.engine.run import Run
 from dalembert.engine.steps import March
+from dalembert.engine.watch import Watch
 
 
 @pytest.fixture

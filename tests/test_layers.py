@@ -14,7 +14,7 @@ LAYERS = (
     ("discrete",),
     ("methods",),
     ("engine",),
-    ("checkpoint", "keeper", "sensitivities", "simulation", "solution", "store"),
+    ("checkpoint", "course", "keeper", "sensitivities", "simulation", "solution", "store"),
     ("analysis", "ensembles", "mechanisms", "reduced"),
     ("plotting",),
     ("reporting",),

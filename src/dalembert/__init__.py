@@ -6,13 +6,14 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dalembert import analysis, catalog, discrete, experiments, mechanisms, methods, plotting, reduced, reporting
+    from dalembert import analysis, catalog, discrete, experiments, methods, plotting, reduced, reporting
     from dalembert._version import __version__
-    from dalembert.analysis import compare, convergence, diagnose, equilibrium, fit, linearize, modes, optimize_inputs, poincare
+    from dalembert.analysis import compare, convergence, diagnose, equilibrium, fit, linearize, modes, poincare
     from dalembert.catalog import list_systems
     from dalembert.engine import control
     from dalembert.engine.consistency import consistent
     from dalembert.engine.consistent import Consistent
+    from dalembert.engine.contacts import impact, latch, stop
     from dalembert.engine.controllers import Sampled, Samples
     from dalembert.engine.events import Event, Hits
     from dalembert.engine.literal import Newton
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         ConvergenceError,
         DalembertError,
         DalembertWarning,
+        EventError,
         FileError,
         InconsistentState,
         Interrupted,
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
     from dalembert.reporting import report, slider
     from dalembert.sensitivities import Sensitivity, sensitivity
     from dalembert.simulation import simulate
-    from dalembert.solution import Sample, Solution, Stored, load
+    from dalembert.solution import Jump, Sample, Solution, Stored, load
     from dalembert.solution import open as open
     from dalembert.systems import (
         Couple,
@@ -55,7 +57,6 @@ if TYPE_CHECKING:
         Picture,
         PortHamiltonian,
         Relation,
-        Solid,
         System,
         connect,
         from_sympy,
@@ -66,28 +67,29 @@ if TYPE_CHECKING:
 # What the package has is imported when it is first asked for: `import dalembert` and `dalembert --help` are quick.
 _WHERE = {
     "dalembert._version": "__version__",
-    "dalembert.analysis": "compare convergence diagnose equilibrium fit linearize modes optimize_inputs poincare",
+    "dalembert.analysis": "compare convergence diagnose equilibrium fit linearize modes poincare",
     "dalembert.catalog": "list_systems",
     "dalembert.engine.consistency": "consistent",
     "dalembert.engine.consistent": "Consistent",
+    "dalembert.engine.contacts": "impact latch stop",
     "dalembert.engine.controllers": "Sampled Samples",
     "dalembert.engine.events": "Event Hits",
     "dalembert.engine.literal": "Newton",
     "dalembert.ensembles": "ensemble sweep",
-    "dalembert.errors": "CompilerError ConvergenceError DalembertError DalembertWarning FileError InconsistentState Interrupted "
-    "MethodError MissingPackage ModelError SingularConstraints StepTooSmall UnknownKeyword",
+    "dalembert.errors": "CompilerError ConvergenceError DalembertError DalembertWarning EventError FileError InconsistentState "
+    "Interrupted MethodError MissingPackage ModelError SingularConstraints StepTooSmall UnknownKeyword",
     "dalembert.mechanisms": "Mechanism read_urdf shapes",
     "dalembert.fmu": "export_fmu",
     "dalembert.methods": "Method Scheme Step compose list_methods",
     "dalembert.reporting": "report slider",
     "dalembert.sensitivities": "Sensitivity sensitivity",
     "dalembert.simulation": "simulate",
-    "dalembert.solution": "Sample Solution Stored load open",
+    "dalembert.solution": "Jump Sample Solution Stored load open",
     "dalembert.systems": "Couple DiracStructure Element Feedback Hamiltonian IndexOneDAE IndexThreeDAE IndexTwoDAE Lagrangian "
-    "LinearDAE Mechanical Picture PortHamiltonian Relation Solid System connect from_sympy table unpack",
+    "LinearDAE Mechanical Picture PortHamiltonian Relation System connect from_sympy table unpack",
 }
 _NAMES = {name: module for module, names in _WHERE.items() for name in names.split()}
-_MODULES = ("analysis", "catalog", "discrete", "experiments", "mechanisms", "methods", "plotting", "reduced", "reporting")
+_MODULES = ("analysis", "catalog", "discrete", "experiments", "methods", "plotting", "reduced", "reporting")
 
 
 def __getattr__(name: str) -> object:
@@ -117,6 +119,7 @@ __all__ = [
     "DiracStructure",
     "Element",
     "Event",
+    "EventError",
     "Feedback",
     "FileError",
     "Hamiltonian",
@@ -126,6 +129,7 @@ __all__ = [
     "IndexThreeDAE",
     "IndexTwoDAE",
     "Interrupted",
+    "Jump",
     "Lagrangian",
     "LinearDAE",
     "Mechanical",
@@ -144,7 +148,6 @@ __all__ = [
     "Scheme",
     "Sensitivity",
     "SingularConstraints",
-    "Solid",
     "Solution",
     "Step",
     "StepTooSmall",
@@ -168,14 +171,14 @@ __all__ = [
     "export_fmu",
     "fit",
     "from_sympy",
+    "impact",
+    "latch",
     "linearize",
     "list_methods",
     "list_systems",
     "load",
-    "mechanisms",
     "methods",
     "modes",
-    "optimize_inputs",
     "plotting",
     "poincare",
     "read_urdf",
@@ -186,6 +189,7 @@ __all__ = [
     "shapes",
     "simulate",
     "slider",
+    "stop",
     "sweep",
     "table",
     "unpack",

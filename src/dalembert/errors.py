@@ -21,6 +21,7 @@ __all__ = [
     "ConvergenceError",
     "DalembertError",
     "DalembertWarning",
+    "EventError",
     "FileError",
     "InconsistentState",
     "Interrupted",
@@ -110,6 +111,10 @@ class ConvergenceError(DalembertError, RuntimeError):
         self.t = t
         self.step = step
         self.residual = residual
+
+
+class EventError(DalembertError, RuntimeError):
+    """Events follow each other without end, or what one asks for is not possible; `solution` holds the run up to there."""
 
 
 class StepTooSmall(ConvergenceError):

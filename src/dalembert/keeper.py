@@ -15,12 +15,12 @@ import numpy as np
 from dalembert.engine.case import Case
 from dalembert.engine.control import Control
 from dalembert.engine.driver import Array, Grid, Layout, Run
-from dalembert.engine.events import Watch
 from dalembert.engine.identity import digest
 from dalembert.engine.interrupts import undisturbed
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
 from dalembert.engine.run import Stand, resolution
+from dalembert.engine.watch import Watch
 from dalembert.errors import DalembertError, MethodError
 from dalembert.solution import Solution
 from dalembert.solution.claims import Claim

@@ -5,23 +5,27 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.checkpoint import Checkpoint
+from dalembert.course import Course, MakeWatch
 from dalembert.engine import control, driver, sampled, verdict
 from dalembert.engine import events as watching
 from dalembert.engine.case import Case, check_call, make_grid, make_rule
 from dalembert.engine.interrupts import recognised, undisturbed
+from dalembert.engine.kinds import Values
 from dalembert.engine.literal import Literal, Newton
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
 from dalembert.engine.reduced import Integrators
 from dalembert.engine.runners import Engine
 from dalembert.engine.sampling import SampledWays
+from dalembert.engine.watch import Watch
 from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError, suggesting
 from dalembert.keeper import Keeping
 from dalembert.methods.base import Method
@@ -101,17 +105,50 @@ def simulate(
         rest, controllers = sampled.split(system, u)
         sampled.check(controllers, grid, controller is not None)
         case = Case.of(system, method, given, t0=t0, u=rest, parameters=parameters, lam=lam)
-        return _Call(case, grid, rule, controller, wanted, u, checkpoint, store, controllers).solution(compile, progress, begun)
+        setting = _Setting((grid.t0, grid.t_end), rule, controller, wanted, u, checkpoint, store, controllers)
+        run = setting.course(case, grid, rest) if any(event.acts for event in wanted) else _Call(case, grid, setting)
+        return run.solution(compile, progress, begun)
+
+
+@dataclass(frozen=True)
+class _Setting:
+    """What a call asked for beside the case, the same for all arcs of a run."""
+
+    span: tuple[float, float]
+    rule: Rule
+    controller: control.Control | None
+    events: list[watching.Event]
+    u: object
+    checkpoint: str | Path | None
+    store: str | Path | None
+    controllers: sampled.Controllers
+
+    @property
+    def kept(self) -> str:
+        return "a checkpoint" if self.checkpoint is not None else "a store" if self.store is not None else ""
+
+    def course(self, case: Case, grid: driver.Grid, u: object) -> Course:
+        """A run with events that act."""
+        if self.kept or isinstance(self.rule, Newton):
+            raise MethodError(f"events that act do not go with {self.kept or 'newton=da.Newton(...)'}; leave one of them out")
+
+        def again(system: System, method: Method, values: Values, t: float, parameters: Values) -> Case:
+            return Case.of(system, method, values, t0=t, u=u, parameters=parameters)
+
+        def begin(case: Case, grid: driver.Grid, watch: MakeWatch, sampling: sampled.Sampling | None) -> _Call:
+            return _Call(case, grid, self, watch, sampling)
+
+        return Course(case, grid, self.events, begin, again, bool(self.controllers) and self.controller is None)
 
 
 class _Call:
     """A run, from what was asked for to its solution. Whatever goes wrong after its beginning, the solution is in the error."""
 
     def __init__(
-        self, case: Case, grid: driver.Grid, rule: Rule, controller: control.Control | None, events: list[watching.Event],
-        u: object, checkpoint: str | Path | None, store: str | Path | None, controllers: sampled.Controllers,
+        self, case: Case, grid: driver.Grid, setting: _Setting, watch: MakeWatch | None = None,
+        sampling: sampled.Sampling | None = None,
     ) -> None:  # fmt: skip
-        kept = "a checkpoint" if checkpoint is not None else "a store" if store is not None else ""
+        rule, controller, kept = setting.rule, setting.controller, setting.kept
         self.case, self.grid, self.rule = case, grid, rule
         self.drive = controller.bind(case.system, case.method, case.par) if controller else None
         self.ways = _ways(case, grid, controller, kept)
@@ -119,24 +156,31 @@ class _Call:
             self.ways = _literal(self.ways, case, rule, kept)
         self.layout, self.start = self.ways.program, case.state(self.ways.program)
         self.sampling: sampled.Sampling | None = None
-        if controllers:
-            self._sample(controllers, kept)
-        self.watch = watching.Watch(case.system, self.layout.fields, events, case.par) if events else None
+        if setting.controllers:
+            self._sample(setting, sampling)
+        events = setting.events
+        self.watch = Watch(case.system, self.layout.fields, events, case.par) if events and watch is None else None
+        if watch is not None:
+            self.watch = watch(self.case, self.layout, self.case.inputs)
         self.keeper: Keeping | None = None
-        kind, path = (Checkpoint, checkpoint) if checkpoint is not None else (Store, store)
+        kind, path = (Checkpoint, setting.checkpoint) if setting.checkpoint is not None else (Store, setting.store)
         if path is not None:
-            self.keeper = kind(path, case, grid, self.start, self.layout, rule, u, controller, self.watch)
+            self.keeper = kind(path, case, grid, self.start, self.layout, rule, setting.u, controller, self.watch)
 
-    def _sample(self, controllers: sampled.Controllers, kept: str) -> None:
-        """Take controllers into the loop."""
-        case, span = self.case, (self.grid.t0, self.grid.t_end)
+    def _sample(self, setting: _Setting, earlier: sampled.Sampling | None) -> None:
+        """Take controllers into the loop, as they stand after an `earlier` part of the run."""
+        case, kept = self.case, setting.kept
         if not isinstance(self.ways, Engine) or kept:
             raise MethodError(
                 f"da.Sampled goes with methods that have steps of their own, without {kept or 'newton=da.Newton(...)'}"
             )
-        samplers = [sampled.Sampler(case.system, self.layout, columns, one, case.par, span) for columns, one in controllers]
+        make = partial(sampled.Sampler, case.system, self.layout)
+        samplers = [make(columns, one, case.par, setting.span) for columns, one in setting.controllers]
+        for now, before in zip(samplers, earlier.samplers if earlier is not None else (), strict=False):
+            now.resume(before)
         self.sampling = sampled.Sampling(case.inputs, samplers, case.system.nu)
-        self.case, self.ways = replace(case, inputs=self.sampling), SampledWays(self.ways, self.sampling)
+        cautious = self.grid.h if any(event.acts for event in setting.events) else 0.0
+        self.case, self.ways = replace(case, inputs=self.sampling), SampledWays(self.ways, self.sampling, cautious)
 
     def solution(self, compile: bool | str, progress: bool | None, begun: float) -> Solution:
         """Run to the end, or read a run that is at its end."""

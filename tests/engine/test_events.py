@@ -230,3 +230,73 @@ def test_rows_between_events_are_not_kept(oscillator):
     assert sol.t.tolist() == [0.0, 50.0, 100.0]
     assert sol.parts["q"].base is None or sol.parts["q"].base.shape[0] == 3
     np.testing.assert_allclose(sol.events["event 1"].t, np.pi / 2 + np.pi * np.arange(32), atol=1e-6)
+
+
+# ---- two crossings in one step ------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ball():
+    return da.Mechanical(("z",), mass=1.0, potential=lambda q: 9.81 * q[0], initial={"q": [0.0], "v": [0.02]})
+
+
+@pytest.mark.parametrize("compile", [False, "newton"])
+@pytest.mark.parametrize("method", ["rattle", "gauss-2", "energy-momentum"])
+def test_a_ball_that_leaves_and_comes_back_within_a_step(ball, method, compile):
+    floor = Event(lambda q: q[0], direction=-1, terminal=True, name="floor")
+    for step in (0.01, 0.05, 0.3):
+        sol = da.simulate(ball, method, t_end=1.0, step=step, events=floor, compile=compile)
+        assert sol.t[-1] == pytest.approx(0.04 / 9.81, abs=1e-13)
+        assert sol.v[-1, 0] == pytest.approx(-0.02, abs=1e-12)
+
+
+@pytest.mark.parametrize("compile", [False, "newton"])
+def test_both_crossings_of_a_step_are_found(ball, compile):
+    """A dip below zero and a bump above it, far from both ends: of the position, of the momentum form, and of a product."""
+    level, step = 0.0004, 0.03
+    looks = {
+        "height": lambda q: q[0] - level,
+        "both": lambda q, v: (q[0] - level) * (5 + v[0]),
+        "down": Event(lambda q: level - q[0], 1),
+    }
+    sol = da.simulate(ball, "gauss-2", q=[0.0], v=[0.1], t_end=0.3, step=step, events=looks, compile=compile)
+    root = np.sqrt(0.1**2 - 2 * 9.81 * level)
+    times = [(0.1 - root) / 9.81, (0.1 + root) / 9.81]
+    for name in ("height", "both"):
+        np.testing.assert_allclose(sol.events[name].t, times, atol=1e-12)
+    np.testing.assert_allclose(sol.events["down"].t, times[1:], atol=1e-12)
+    ports = ball.to_port_hamiltonian()
+    sol = da.simulate(ports, "gauss-2", x=[0.0, 0.1], t_end=0.3, step=step, events=lambda x: x[0] - level, compile=compile)
+    np.testing.assert_allclose(sol.events["event 1"].t, times, atol=1e-12)
+    free = da.simulate(ball, "gauss-2", q=[0.0], v=[0.1], t_end=0.3, step=step, events=looks, adaptive="backoff", compile=compile)
+    np.testing.assert_allclose(free.events["height"].t, times, atol=1e-12)
+
+
+def test_a_near_miss_is_none(ball):
+    sol = da.simulate(ball, "gauss-2", q=[0.0], v=[0.1], t_end=0.3, step=0.03, events=lambda q: q[0] - 0.1**2 / 19.62 - 1e-9)
+    assert len(sol.events["event 1"]) == 0
+
+
+def test_crossings_do_not_depend_on_the_step():
+    """Of a chaotic motion, at steps that are far too long for the events alone."""
+    system = da.catalog.double_pendulum()
+    fast = {"a": lambda q: np.sin(25 * q[0]), "b": lambda q, v: v[1] - 0.3}
+    fine, coarse = (da.simulate(system, "lobatto-pair-4", t_end=1.5, step=h, events=fast) for h in (0.002, 0.02))
+    for name in fast:
+        np.testing.assert_allclose(coarse.events[name].t, fine.events[name].t, atol=1e-7)
+
+
+def test_attributes_of_solve_ivp_are_honoured(ball):
+    def floor(q):
+        return q[0]
+
+    floor.direction, floor.terminal = -1.0, True
+    sol = da.simulate(ball, "rattle", q=[1.0], v=[0.0], t_end=2.0, step=0.01, events=floor)
+    assert sol.t[-1] == pytest.approx(np.sqrt(2 / 9.81), abs=1e-13)
+    oscillator = da.catalog.harmonic_oscillator()
+    third = Event(lambda q: q[0], terminal=3, name="third")
+    sol = da.simulate(oscillator, "gauss-4", q=[1.0], v=[0.0], t_end=50.0, step=0.1, events=third)
+    assert sol.t[-1] == pytest.approx(5 * np.pi / 2, abs=1e-9)
+    assert len(sol.events["third"]) == 3
+    with pytest.raises(da.MethodError, match="terminal must be a whole number"):
+        Event(floor, terminal=-1)

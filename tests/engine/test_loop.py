@@ -10,12 +10,13 @@ import pytest
 
 import dalembert as da
 from dalembert.engine.driver import Engine, Grid, integrate
-from dalembert.engine.events import Event, Watch
+from dalembert.engine.events import Event
 from dalembert.engine.inputs import Constant
 from dalembert.engine.machine import Memory, Outcome, Records
 from dalembert.engine.newton import Rule
 from dalembert.engine.program import Program
 from dalembert.engine.run import Run, Stretch
+from dalembert.engine.watch import Watch
 
 SYSTEM = da.catalog.double_pendulum()
 PROGRAM = Program(da.methods.Rattle().step(SYSTEM))

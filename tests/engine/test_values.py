@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.engine import events
-from dalembert.engine.values import Values
+from dalembert.engine import watch
+from dalembert.engine.values import Watched
 
 
 class Layout:
@@ -21,7 +21,10 @@ class Layout:
 def values(*expressions):
     q, v, t, par = ca.SX.sym("q", 2), ca.SX.sym("v"), ca.SX.sym("t"), ca.SX.sym("par", 2)
     rows = ca.vertcat(*(e(q, v, t, par) for e in expressions))
-    return Values(ca.Function("g", [q, v, t, par], [rows]), ("q", "v", "t", "par"), Layout())
+    rate = ca.SX.sym("rate", 4)
+    slopes = ca.jtimes(rows, ca.vertcat(q, v), ca.vertcat(rate[:2], rate[3])) + ca.jacobian(rows, t)
+    known = [q, v, t, par]
+    return Watched(ca.Function("g", known, [rows]), ca.Function("s", [*known, rate], [slopes]), ("q", "v", "t", "par"), Layout())
 
 
 PAR = np.array([2.0, -1.0])
@@ -46,7 +49,7 @@ def test_steps_in_which_nothing_can_cross(rows, steps):
     states = np.full((len(rows), 4), 7.0)
     states[:, 3] = rows
     assert look.count == 2
-    assert look.quiet(states, np.linspace(0.0, 1.0, len(rows)), PAR) == steps
+    assert look.quiet(states, np.linspace(0.0, 1.0, len(rows)), PAR, np.zeros_like(states)) == steps
 
 
 def test_what_is_not_written_in_c_is_looked_at_in_python(monkeypatch):
@@ -65,8 +68,8 @@ def test_what_is_not_written_in_c_is_looked_at_in_python(monkeypatch):
 
 @pytest.mark.parametrize("adaptive", [False, "error", "backoff"])
 def test_a_run_without_a_crossing_is_not_searched(adaptive, monkeypatch):
-    searched, search = [], events.Watch.search
-    monkeypatch.setattr(events.Watch, "search", lambda self, *rows: searched.append(len(rows[0])) or search(self, *rows))
+    searched, search = [], watch.Watch.search
+    monkeypatch.setattr(watch.Watch, "search", lambda self, *rows: searched.append(len(rows[0])) or search(self, *rows))
     table = ca.interpolant("table", "linear", [np.linspace(-3, 3, 7)], np.linspace(1, 2, 7))
     look = {"far": lambda q: q[0] + 100.0, "table": lambda q: table(q[1])}
     da.simulate(da.catalog.double_pendulum(), "rattle", t_end=3.0, step=0.01, events=look, adaptive=adaptive, compile=True)

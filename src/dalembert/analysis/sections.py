@@ -15,11 +15,12 @@ from dalembert.checking import number, positive, reals, shown, whole
 from dalembert.engine import driver
 from dalembert.engine.case import Case, check_call, make_grid, make_rule
 from dalembert.engine.driver import Array, Engine, Grid
-from dalembert.engine.events import Event, Hits, Watch
+from dalembert.engine.events import Event, Hits
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
 from dalembert.engine.progress import Bar
 from dalembert.engine.steps import Shortened
+from dalembert.engine.watch import Watch
 from dalembert.errors import DalembertError, InconsistentState, Interrupted, MethodError, ModelError, suggesting
 from dalembert.hooks import Hook
 from dalembert.methods.base import Method

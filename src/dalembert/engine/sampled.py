@@ -78,6 +78,12 @@ class Sampler:
         self.count, sizes = 0, (y.numel(), len(columns), own.size)
         self.log = Samples(np.zeros(rows), *(np.zeros((rows, n)) for n in sizes))
 
+    def resume(self, before: Sampler) -> None:
+        """Go on from where another stands, of the same controller on an earlier part of the run."""
+        self.count, self.log = before.count, before.log
+        self.own[:], self.hold[:] = before.own, before.hold
+        self._values["u"] = self.hold.copy()
+
     def number(self, t: float) -> int:
         """The number of the last sample up to a time."""
         return int((t - self.t0) / self.every + NEAR)

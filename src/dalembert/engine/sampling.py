@@ -25,8 +25,12 @@ class SampledWays:
     stepwise = True
     settle: Settle | None = None  # done with each sample
 
-    def __init__(self, engine: Engine, sampling: Sampling) -> None:
+    def __init__(self, engine: Engine, sampling: Sampling, cautious: float = 0.0) -> None:
         self.engine, self.sampling, self.chunk = engine, sampling, engine.chunk
+        self._cautious = cautious
+        if cautious:  # the length of steps, where none may be made beyond a sample before those up to it were looked at
+            strides = [max(1, round(s.every / cautious)) for s in sampling.samplers]
+            self.chunk = (math.gcd(*strides), math.gcd(*strides))
 
     @property
     def program(self) -> Layout:
@@ -51,11 +55,11 @@ class SampledWays:
 
     def using(self, pivots: Pivots | None) -> SampledWays:
         """The same with these pivots."""
-        return SampledWays(self.engine.using(pivots), self.sampling)
+        return SampledWays(self.engine.using(pivots), self.sampling, self._cautious)
 
     def repivoted(self) -> SampledWays:
         """The same with pivots that suit the matrices which the pivoted solver met last."""
-        return SampledWays(self.engine.repivoted(), self.sampling)
+        return SampledWays(self.engine.repivoted(), self.sampling, self._cautious)
 
     def step_inputs(self, inputs: Inputs, t0: float, first: int, steps: int, h: float) -> Array:
         """The inputs beside those that controllers set: one row where they are the same for all steps."""

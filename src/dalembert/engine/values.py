@@ -12,6 +12,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine import compiler
+from dalembert.engine.dips import MARGIN
 from dalembert.engine.emission import HEAD, LONG
 from dalembert.engine.graph import RUN, Graph, Unwritable
 from dalembert.engine.run import Array, Layout
@@ -34,32 +35,52 @@ class Values:
 
     def __init__(self, function: ca.Function, arguments: Sequence[str], layout: Layout) -> None:
         self.count = sum(function.numel_out(i) for i in range(function.n_out()))
-        self._library = compiler.load(_source(function, arguments, layout, self.count))
+        self._library = compiler.load(self._text(function, arguments, layout))
         self.address = ctypes.cast(self._library.da_values, ctypes.c_void_p).value
+
+    def _text(self, function: ca.Function, arguments: Sequence[str], layout: Layout) -> str:
+        tables, body = _written(layout, (function, arguments))
+        return "\n".join([HEAD, tables, Template(part("values.c")).substitute(count=self.count, body=body)])
+
+
+class Watched(Values):
+    """Values whose signs are looked at along a run; `slopes` are their rates, of the state and its `rate` beside the rest."""
+
+    def __init__(self, function: ca.Function, slopes: ca.Function, arguments: Sequence[str], layout: Layout) -> None:
+        self._slopes = slopes
+        super().__init__(function, arguments, layout)
         self._quiet = self._library.da_quiet
         self._quiet.restype = ctypes.c_long
-        self._quiet.argtypes = [ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p]
+        self._quiet.argtypes = [ctypes.c_long, *4 * [ctypes.c_void_p]]
 
-    def quiet(self, states: Array, times: Array, par: Array) -> int:
+    def _text(self, function: ca.Function, arguments: Sequence[str], layout: Layout) -> str:
+        tables, body, slopes = _written(layout, (function, arguments), (self._slopes, (*arguments, "rate")))
+        names = {"count": self.count, "width": layout.n_state, "margin": MARGIN, "body": body, "slopes": slopes}
+        return "\n".join([HEAD, tables, *(Template(part(name)).substitute(names) for name in ("values.c", "quiet.c"))])
+
+    def quiet(self, states: Array, times: Array, par: Array, rates: Array) -> int:
         """How many steps there are between these states before one in which a value may be zero, or is not finite."""
-        states, times = np.ascontiguousarray(states), np.ascontiguousarray(times)
-        return int(self._quiet(len(times) - 1, states.ctypes.data, times.ctypes.data, par.ctypes.data))
+        states, times, rates = (np.ascontiguousarray(a) for a in (states, times, rates))
+        return int(self._quiet(len(times) - 1, *(a.ctypes.data for a in (states, times, par, rates))))
 
 
-def _source(function: ca.Function, arguments: Sequence[str], layout: Layout, count: int) -> str:
-    graph = Graph()
+def _written(layout: Layout, *functions: tuple[ca.Function, Sequence[str]]) -> list[str]:
+    """The tables that functions call, and for each the statements that fill `out`."""
+    graph, bodies = Graph(), []
+    first, arguments = functions[0]
     places = {name: [f"state[{i}]" for i in range(place.start, place.stop)] for name, place in layout.fields.items()}
-    places["t"], places["par"] = ["t"], [f"par[{i}]" for i in range(function.numel_in(arguments.index("par")))]
+    places["t"], places["par"] = ["t"], [f"par[{i}]" for i in range(first.numel_in(arguments.index("par")))]
+    places["rate"] = [f"rate[{i}]" for i in range(layout.n_state)]
     try:
-        symbols = [[graph.symbol(text, RUN) for text in places[name]] for name in arguments]
-        values = [v for row in graph.load(function, symbols) for v in row]
-        order = graph.reached(values, set(), RUN)
-        if len(order) > LONG:
-            raise Unwritable(f"{function.name()} has {len(order)} operations, too many for one function in C")
-        writer = Writer(graph, False, "", "", "")
-        body = [writer.block(order, "\n    "), *(f"out[{i}] = {writer.use(v)};" for i, v in enumerate(values))]
-        tables = called(graph.called)
+        symbols = {name: [graph.symbol(text, RUN) for text in places[name]] for name in functions[-1][1]}
+        for function, names in functions:
+            values = [v for row in graph.load(function, [symbols[name] for name in names]) for v in row]
+            order = graph.reached(values, set(), RUN)
+            if len(order) > LONG:
+                raise Unwritable(f"{function.name()} has {len(order)} operations, too many for one function in C")
+            writer = Writer(graph, False, "", "", "")
+            body = [writer.block(order, "\n    "), *(f"out[{i}] = {writer.use(v)};" for i, v in enumerate(values))]
+            bodies.append("\n    ".join(body))
+        return [called(graph.called), *bodies]
     except Unwritable as error:
         raise CompilerError(f"{error}; compile='auto' does without") from error
-    text = Template(part("values.c")).substitute(count=count, width=layout.n_state, body="\n    ".join(body))
-    return "\n".join([HEAD, tables, text])

@@ -1,5 +1,6 @@
 """What a run returns: trajectories, and everything that can be asked about them."""
 
+from dalembert.solution.arcs import Jump
 from dalembert.solution.base import Sample, Solution
 from dalembert.solution.daes import DaeSolution
 from dalembert.solution.files import load, read, write
@@ -10,6 +11,7 @@ from dalembert.solution.stored import Stored, open
 
 __all__ = [
     "DaeSolution",
+    "Jump",
     "MechanicalSolution",
     "PortSolution",
     "Sample",

@@ -106,6 +106,11 @@ class Solution(Shown, Tabular, ABC):
         # a function of the user's cannot be written
         return {**self.__dict__, "inputs": self.inputs if self.inputs.plain else Linear(self.t, self.u)}
 
+    @property
+    def arcs(self) -> tuple[Solution, ...]:
+        """The parts between the jumps of a run whose events act; this very solution, where there are none."""
+        return (self,)
+
     # ---- motion -----------------------------------------------------------------------------------------
 
     def _numeric(self, role: str, **more: Array) -> Array:

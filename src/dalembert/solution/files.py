@@ -22,6 +22,7 @@ from dalembert.engine.run import Stat
 from dalembert.errors import FileError
 from dalembert.locks import Lock
 from dalembert.methods.base import Method
+from dalembert.solution import arc_files
 from dalembert.solution.base import Array, Solution
 from dalembert.solution.paths import FORMS, target, writing
 from dalembert.solution.shown import WRITE
@@ -55,6 +56,7 @@ def write(solution: Solution, path: str | Path, extra: object = None) -> Path:
         "system": solution.system.dumps(),
         "events": events,
         "samples": {name: {key: values.tolist() for key, values in vars(s).items()} for name, s in solution.samples.items()},
+        "arcs": arc_files.written(solution),
         "extra": extra,
     }
     # a variable, not an attribute: attributes of a NetCDF file cannot be long
@@ -181,7 +183,8 @@ def _solution(content: _Content, system: System | None) -> tuple[Solution, dict[
     )  # fmt: skip
     solution.events = {str(name): _hits(found, system) for name, found in plain.get(meta, "events", dict).items()}
     solution.samples = {str(name): _samples(found) for name, found in plain.get(meta, "samples", dict).items()}
-    return solution, plain.maybe(meta, "extra", dict) or {}
+    arcs = plain.maybe(meta, "arcs", dict)
+    return solution if arcs is None else arc_files.read(arcs, solution), plain.maybe(meta, "extra", dict) or {}
 
 
 def stats(found: dict[str, object]) -> dict[str, Stat]:
