@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dalembert import analysis, catalog, discrete, experiments, methods, plotting, reduced, reporting
+    from dalembert import analysis, catalog, discrete, experiments, mechanisms, methods, plotting, reduced, reporting
     from dalembert._version import __version__
-    from dalembert.analysis import compare, convergence, diagnose, equilibrium, fit, linearize, modes, poincare
+    from dalembert.analysis import compare, convergence, diagnose, equilibrium, fit, linearize, modes, optimize_inputs, poincare
     from dalembert.catalog import list_systems
     from dalembert.engine import control
     from dalembert.engine.consistency import consistent
@@ -57,6 +57,7 @@ if TYPE_CHECKING:
         Picture,
         PortHamiltonian,
         Relation,
+        Solid,
         System,
         connect,
         from_sympy,
@@ -67,7 +68,7 @@ if TYPE_CHECKING:
 # What the package has is imported when it is first asked for: `import dalembert` and `dalembert --help` are quick.
 _WHERE = {
     "dalembert._version": "__version__",
-    "dalembert.analysis": "compare convergence diagnose equilibrium fit linearize modes poincare",
+    "dalembert.analysis": "compare convergence diagnose equilibrium fit linearize modes optimize_inputs poincare",
     "dalembert.catalog": "list_systems",
     "dalembert.engine.consistency": "consistent",
     "dalembert.engine.consistent": "Consistent",
@@ -86,10 +87,10 @@ _WHERE = {
     "dalembert.simulation": "simulate",
     "dalembert.solution": "Jump Sample Solution Stored load open",
     "dalembert.systems": "Couple DiracStructure Element Feedback Hamiltonian IndexOneDAE IndexThreeDAE IndexTwoDAE Lagrangian "
-    "LinearDAE Mechanical Picture PortHamiltonian Relation System connect from_sympy table unpack",
+    "LinearDAE Mechanical Picture PortHamiltonian Relation Solid System connect from_sympy table unpack",
 }
 _NAMES = {name: module for module, names in _WHERE.items() for name in names.split()}
-_MODULES = ("analysis", "catalog", "discrete", "experiments", "methods", "plotting", "reduced", "reporting")
+_MODULES = ("analysis", "catalog", "discrete", "experiments", "mechanisms", "methods", "plotting", "reduced", "reporting")
 
 
 def __getattr__(name: str) -> object:
@@ -148,6 +149,7 @@ __all__ = [
     "Scheme",
     "Sensitivity",
     "SingularConstraints",
+    "Solid",
     "Solution",
     "Step",
     "StepTooSmall",
@@ -177,8 +179,10 @@ __all__ = [
     "list_methods",
     "list_systems",
     "load",
+    "mechanisms",
     "methods",
     "modes",
+    "optimize_inputs",
     "plotting",
     "poincare",
     "read_urdf",

@@ -59,3 +59,10 @@ def test_the_page_on_fmus(executed, tmp_path):
     said(blocks[0], printed)
     assert names["found"]["power_balance"].shape == (201,)
     assert (tmp_path / "double_pendulum_2.fmu").exists()
+
+
+def test_the_page_on_manoeuvres(executed):
+    names, printed, blocks = executed("manoeuvres")
+    said(blocks[0], printed)
+    assert np.abs(names["swing"].solution.q[:, 0]).max() < 0.8 + 1e-6
+    assert np.abs(names["up"].solution.q[-1] - [0.0, 0.0, 0.5]).max() < 1e-11

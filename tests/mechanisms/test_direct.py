@@ -27,8 +27,8 @@ class Written(Direct):
     def start(self, bodies=None):
         return self.like.start(bodies)
 
-    def velocities_of(self, body):
-        return self.like.velocities_of(body)
+    def rates_of(self, body, q):
+        return self.like.rates_of(body, q)
 
     def mass(self, q, given):
         blocks = [k.mass(given[self.masses[n]], given[self.inertias[n]]) for n, k in self.like.placements.items()]

@@ -7,7 +7,9 @@ from dalembert.analysis.diagnosis import Diagnosis, diagnose
 from dalembert.analysis.fits import Fit
 from dalembert.analysis.fitting import fit
 from dalembert.analysis.linearization import Linearization, linearize, modes
+from dalembert.analysis.manoeuvres import optimize_inputs
 from dalembert.analysis.measures import Trend, growth, reversibility, trend
+from dalembert.analysis.plans import Manoeuvre
 from dalembert.analysis.reduction import ode
 from dalembert.analysis.sections import Section, poincare
 from dalembert.analysis.statics import Equilibrium, equilibrium
@@ -20,6 +22,7 @@ __all__ = [
     "Equilibrium",
     "Fit",
     "Linearization",
+    "Manoeuvre",
     "Mode",
     "Modes",
     "Section",
@@ -34,6 +37,7 @@ __all__ = [
     "linearize",
     "modes",
     "ode",
+    "optimize_inputs",
     "poincare",
     "reversibility",
     "trend",

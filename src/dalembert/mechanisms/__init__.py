@@ -6,6 +6,7 @@ from dalembert.mechanisms import explaining as _explaining  # noqa: F401  # regi
 from dalembert.mechanisms import shapes
 from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.bodies import Body
+from dalembert.mechanisms.dynamics import bias, forward_dynamics, inverse_dynamics, mass_matrix, potential_force
 from dalembert.mechanisms.joints import Joint
 from dalembert.mechanisms.mechanism import Mechanism
 from dalembert.mechanisms.motions import BodyMotion, JointMotion, Reaction
@@ -24,6 +25,11 @@ __all__ = [
     "Mechanism",
     "MechanismSolution",
     "Reaction",
+    "bias",
+    "forward_dynamics",
+    "inverse_dynamics",
+    "mass_matrix",
+    "potential_force",
     "read_urdf",
     "shapes",
 ]

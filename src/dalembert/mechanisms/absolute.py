@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 from numpy.typing import NDArray
+from scipy.sparse import csc_matrix
 
 from dalembert.checking import one_of
 from dalembert.errors import ModelError
@@ -78,8 +79,10 @@ class Placed(Coordinates):
         both = [(at[name], kind) for name, kind in self.placements.items()]
         return np.concatenate([k.start(b) for b, k in both]), np.concatenate([k.rates(b) for b, k in both])
 
-    def velocities_of(self, body: str) -> list[int]:
-        return [int(i) for i in self.speeds[body]]
+    def rates_of(self, body: Body, q: Array) -> tuple[csc_matrix, Array]:
+        own, size = self.speeds[body.name], sum(len(x) for x in self.speeds.values())
+        one = csc_matrix((np.ones(len(own)), (np.arange(len(own)), own)), shape=(len(own), size))
+        return one, self.placements[body.name].rates(body)
 
     @property
     def vectors(self) -> bool:

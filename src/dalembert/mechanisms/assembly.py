@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from dalembert.checking import one_of
 from dalembert.errors import ModelError
@@ -11,6 +11,7 @@ from dalembert.mechanisms.absolute import absolute
 from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.coordinates import Coordinates
 from dalembert.mechanisms.description import Description
+from dalembert.mechanisms.relative import Relative
 from dalembert.mechanisms.terms import Terms
 
 REDUNDANT = ("error", "remove", "least-norm")
@@ -18,7 +19,7 @@ REDUNDANT = ("error", "remove", "least-norm")
 
 def coordinates_of(mechanism: Description, coordinates: str, rotation: str | None, vary: Sequence[str]) -> Coordinates:
     """The set of coordinates that was asked for."""
-    known = {"absolute": absolute}
+    known: dict[str, Callable[[Terms, str | None], Coordinates]] = {"absolute": absolute, "joint": Relative}
     return known[one_of("coordinates", coordinates, known, ModelError)](Terms(mechanism, vary), rotation)
 
 

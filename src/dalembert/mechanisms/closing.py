@@ -205,10 +205,10 @@ def velocities(system: Assembled, chosen: Coordinates, q: Array, rates: Mapping[
         slope = slope if Z is None else slope @ Z
         wanted.append(csc_matrix(ca.Function("J", [system.q], [slope])(q).sparse()))
         values.append(number(f"rates: {name!r}", value, ModelError))
-    told = [name for name, body in at.items() if body.velocity.any() or body.angular_velocity.any()]
-    own = [csc_matrix(np.eye(system.nv)[chosen.velocities_of(name)]) for name in told]
-    right = np.concatenate([-rate, np.array(values), *(v[chosen.velocities_of(name)] for name in told)])
-    found, left = _least(M, bmat([[x] for x in (G, *wanted, *own)], format="csc"), np.zeros(system.nv), right)
+    told = [body for body in at.values() if body.velocity.any() or body.angular_velocity.any()]
+    own = [chosen.rates_of(body, q) for body in told]
+    right = np.concatenate([-rate, np.array(values), *(given for _, given in own)])
+    found, left = _least(M, bmat([[x] for x in (G, *wanted, *(J for J, _ in own))], format="csc"), np.zeros(system.nv), right)
     if left <= 1e-9 * (1 + np.abs(right).max(initial=0.0)):
         return found
     right = np.concatenate([-rate, np.array(values)])
@@ -224,7 +224,9 @@ def _least(M: csc_matrix, C: csc_matrix, b: Array, d: Array) -> tuple[Array, flo
     if not C.shape[0]:
         return np.asarray(splu(csc_matrix(M)).solve(b)), 0.0
     length = np.sqrt(np.asarray(C.multiply(C).sum(axis=1)).ravel())
-    C, d = csc_matrix(diags(1 / length) @ C), d / length
+    empty = length <= 1e-12 * length.max()  # rows of zeros and their rounding: what they ask for cannot be had, or is zero
+    length[empty] = 1.0
+    C, d = csc_matrix(diags(np.where(empty, 0.0, 1 / length)) @ C), d / length
     size = float(M.diagonal().max())
     m = C.shape[0]
     K = splu(bmat([[M / size, C.T], [C, diags(np.full(m, -SLACK))]], format="csc"))

@@ -11,6 +11,7 @@ from typing import ClassVar
 import casadi as ca
 import numpy as np
 from casadi import SX
+from scipy.sparse import csc_matrix
 
 from dalembert.mechanisms.bodies import Body
 from dalembert.mechanisms.frames import Frame
@@ -46,6 +47,7 @@ class Coordinates(ABC):
 
     def __init__(self, terms: Terms) -> None:
         self.terms, self.of = terms, terms.of
+        self.idle: dict[str, int] = {}  # how many rows of a constraint hold in all poses
         self.masses: dict[str, str] = {}
         self.inertias: dict[str, str] = {}
         for name, body in self.of.bodies.items():
@@ -76,8 +78,8 @@ class Coordinates(ABC):
         """Coordinates and velocities of bodies as drawn, or as given."""
 
     @abstractmethod
-    def velocities_of(self, body: str) -> list[int]:
-        """Which velocities are those of a body; none where they are not of one body alone."""
+    def rates_of(self, body: Body, q: Array) -> tuple[csc_matrix, Array]:
+        """What the velocities that were given for a body say: `J v = rates` at a pose."""
 
     @abstractmethod
     def make(self, kept: Mapping[str, tuple[int, ...]] | None = None) -> Made:

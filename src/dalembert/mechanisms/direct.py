@@ -10,7 +10,8 @@ from casadi import SX
 
 from dalembert.errors import ModelError
 from dalembert.mechanisms.coordinates import Coordinates, Made, Row
-from dalembert.mechanisms.laws import Term
+from dalembert.mechanisms.frames import Frame
+from dalembert.mechanisms.laws import Term, resistance
 from dalembert.mechanisms.repeating import Signed
 
 
@@ -62,21 +63,31 @@ class Direct(Coordinates):
     def _acting(self, term: Term) -> list[int]:
         """The rows of a constraint that depend on the coordinates."""
         q, t = SX.sym("q", len(self.names)), SX.sym("t")
-        given = {name: SX.sym(name, *(value.shape or (1,))) for name, value in self.parameters.items()}
         frames = self.frames(q)
-        value = ca.densify(self.evaluated(term, frames, frames, given, t))
+        value = ca.densify(self.evaluated(term, frames, frames, self.symbols(), t))
         acting = set(ca.jacobian_sparsity(value, q).row())
         for i in range(value.numel()):
             if i not in acting and (not value[i].is_constant() or abs(float(value[i])) > 1e-9):
                 raise ModelError(f"joint {term.name!r}: its constraint {i + 1} does not depend on the coordinates")
-        return [i for i in (range(value.numel()) if term.rows is None else term.rows) if i in acting]
+        wanted = range(value.numel()) if term.rows is None else term.rows
+        if not self.of.flat and not acting.issuperset(wanted):
+            self.idle[term.name] = len([i for i in wanted if i not in acting])
+        return [i for i in wanted if i in acting]
+
+    def symbols(self) -> dict[str, SX]:
+        """Symbols for the parameters, by name."""
+        return {name: SX.sym(name, *(value.shape or (1,))) for name, value in self.parameters.items()}
+
+    def weight(self, q: SX, frames: Mapping[str, Frame], given: Mapping[str, SX]) -> SX:
+        """The energy of gravity, `-m g . r` of each body."""
+        d, masses = self.of.dimension, self.masses
+        rows = (given[masses[name]] * ca.dot(given["gravity"], frames[name].origin[:d]) for name in self.of.bodies)
+        return -sum(rows, SX(0.0))
 
     def _potential(self, terms: list[Term], given: dict[str, SX]) -> SX:
-        """Gravity, `-m g . r` of each body, and the energies of springs."""
-        frames, out = self.frames(given["q"]), SX(0.0)
-        if self.of.gravity.any():
-            for name in self.of.bodies:
-                out -= given[self.masses[name]] * ca.dot(given["gravity"], frames[name].origin[: self.of.dimension])
+        """Gravity, and the energies of springs."""
+        frames = self.frames(given["q"])
+        out = self.weight(given["q"], frames, given) if self.of.gravity.any() else SX(0.0)
         return sum((self.evaluated(t, frames, frames, given, SX(0.0)) for t in terms if t.role == "potential"), out)
 
     def _damped(self, terms: list[Term]) -> dict[str, object]:
@@ -91,8 +102,8 @@ class Direct(Coordinates):
                 value = self.evaluated(term, frames, frames, given, SX(0.0))
                 J = ca.jacobian(value[:, 0], q)
                 J = J if self.kinematics is None else J @ self.kinematics(q)
-                part = J.T @ ca.diag(value[:, 1]) @ J
+                part = resistance(value, J, given["v"])
                 out = part if out.is_empty() else out + part
             return out
 
-        return {"dissipation": self._signed(matrix, "q")}
+        return {"dissipation": self._signed(matrix, "q", "v")}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import casadi as ca
 import numpy as np
@@ -31,12 +32,14 @@ class Marker:
 class Frame:
     """An origin and the axes, as columns, in the world.
 
-    In the plane, `angle` is that by which the body has turned, counted over all turns, where its coordinates know it.
+    In the plane, `angle` is that by which the body has turned, counted over all turns, where its coordinates know it. `known`
+    are values of freedoms of joints that are coordinates themselves.
     """
 
     origin: SX
     axes: SX
     angle: SX | None = None
+    known: Mapping[tuple[str, str], SX] = field(default_factory=dict)
 
     @classmethod
     def fixed(cls, origin: Array, axes: Array) -> Frame:

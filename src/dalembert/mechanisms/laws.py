@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import casadi as ca
 import numpy as np
 from casadi import SX
 
@@ -36,8 +37,8 @@ class Term:
     """Something between bodies.
 
     By its role the law gives: `"holonomic"` constraints; `"potential"` an energy; `"dissipation"` rows `(x, c)` with the power
-    `c x'^2`; `"input"` an `x`, so that the input has the power `u x'`; `"nonholonomic"` an `x` with `x' = 0`. `data` are numbers,
-    or names of parameters.
+    `c x'^2`, or `(x, c, d, s)` with that of dry friction beside it, `d tanh(x' / s) x'`; `"input"` an `x`, so that the input has
+    the power `u x'`; `"nonholonomic"` an `x` with `x' = 0`. `data` are numbers, or names of parameters.
     """
 
     name: str
@@ -61,6 +62,16 @@ class Parameters:
             raise ModelError(f"two parameters would be called {name!r}; give {owner or quantity!r} another name")
         self.values[name] = np.asarray(value, dtype=float)
         return name
+
+
+def resistance(rows: SX, slopes: SX, v: SX) -> SX:
+    """The Rayleigh matrix of rows `(x, c)` or `(x, c, d, s)`, with the slopes of `x` by the velocities."""
+    c = rows[:, 1]
+    if rows.size2() == 4:
+        y = (slopes @ v) / rows[:, 3]
+        slow = ca.fabs(y) < 1e-4  # where the next term of the series is below round-off
+        c = c + rows[:, 2] / rows[:, 3] * ca.if_else(slow, 1 - y**2 / 3, ca.tanh(y) / ca.if_else(slow, 1, y))
+    return slopes.T @ ca.diag(c) @ slopes
 
 
 def marked(frame: Frame, data: Data, which: str) -> Frame:

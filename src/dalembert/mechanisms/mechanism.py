@@ -115,9 +115,12 @@ class Mechanism(Jointing, Acting):
         Parameters
         ----------
         coordinates
-            `"absolute"`: each body has its own, joints are constraints.
+            `"absolute"`: each body has its own, joints are constraints. `"joint"`: the freedoms of the joints of a tree from
+            the ground to all bodies, called by the names of the joints; other joints close loops and are constraints.
         rotation
-            How bodies turn: in space `"directors"`; in the plane `"angles"` (`x, y, theta`) or `"directors"`.
+            How bodies turn. With joint coordinates, joints that turn freely have Cardan `"angles"`, or a `"quaternion"` whose
+            velocities are the angular velocity in the axes of the body. With absolute ones, in space `"directors"`; in the
+            plane `"angles"` (`x, y, theta`) or `"directors"`.
         redundant
             What is done with constraints of closed loops that follow from the others: `"error"`; `"remove"` some; `"least-norm"`
             does so and finds the reactions of least norm of all of them.

@@ -20,6 +20,12 @@ LARGEST = 4000  # rows in closed loops whose rank is looked at
 
 def kept(system: Assembled, chosen: Coordinates, q: Array, redundant: str) -> dict[str, tuple[int, ...]] | None:
     """For joints with redundant constraints, the rows that stay; None where there are none."""
+    if chosen.idle and redundant == "error":
+        counted = ", ".join(f"{n} of {name!r}" for name, n in chosen.idle.items())
+        raise SingularConstraints(
+            f"{sum(chosen.idle.values())} constraints of closed loops hold in all poses, {counted}: their reactions are not "
+            "determined; say redundant='remove', or use joints with more freedom"
+        )
     rows = looped(system, chosen)
     if not rows:
         return None

@@ -122,6 +122,8 @@ class MechanismSolution(MechanicalSolution):
     def reaction(self, joint: str, t: Array, lam: Array) -> Reaction:
         """Force and torque of a joint by multipliers at some times."""
         k = list(self.system.joints).index(joint)
+        if self.system.called == "joint" and all(row.owner != joint for row in self.system.all_rows):
+            raise MethodError(f"{joint!r} is a coordinate, it has no constraint forces; assemble with coordinates='absolute'")
         q = self.q if len(t) == len(self.t) and np.array_equal(t, self.t) else self.at(t).values["q"]
         W = self.system.numeric("wrench", self._par, q=q, t=t).reshape(len(t), 6 * len(self.system.joints), -1)
         every = np.zeros((len(t), W.shape[2]))

@@ -135,6 +135,8 @@ class Terms:
         freedoms = joint.freedoms
 
         def value(A: Frame, B: Frame, d: Data) -> SX:
+            if (name, freedom) in B.known:
+                return B.known[name, freedom]
             if one.turns and A.angle is not None and B.angle is not None:
                 return d[f"zero{end}"] + d[f"sense{end}"] * (B.angle - A.angle)
             A = A.placed(d[f"point_a{end}"], d[f"axes_a{end}"])
@@ -142,6 +144,10 @@ class Terms:
             return joints.measured(freedoms, which, A, B)
 
         return (joint.a, joint.b), (type(joint), which), value, data
+
+    def counted(self, which: tuple[str, str], A: Frame, B: Frame) -> bool:
+        """Whether the value of a freedom is no angle, or one that is counted over all turns."""
+        return which in B.known or not self.is_angle(*which) or (A.angle is not None and B.angle is not None)
 
     def is_angle(self, name: str, freedom: str) -> bool:
         """Whether a freedom is an angle."""
@@ -179,8 +185,7 @@ class Terms:
         def function(F: Frames, held: Frames, d: Data, t: SX) -> SX:
             A1, B1, A2, B2 = (F[i] for i in at)
             gap = d["one"] * x1(A1, B1, d) - d["other"] * x2(A2, B2, d) - d["offset"]
-            linear = all(f.angle is not None for f in (A1, B1, A2, B2)) or not (turns1 or turns2)
-            return gap if linear else ca.sin(gap)
+            return gap if self.counted(first, A1, B1) and self.counted(second, A2, B2) else ca.sin(gap)
 
         wraps = not self.of.flat and (turns1 or turns2)
         periodic = (rational or not turns1) and turns2
@@ -262,9 +267,19 @@ class Terms:
             self.add(part.name, "dissipation", ends, Law("bushing", damping), data | more)
 
     def _friction(self, part: forces.Friction) -> None:
-        if part.coulomb or part.dry:
-            raise ModelError(f"friction {part.name!r}: dry and Coulomb friction are not supported in these coordinates")
-        self._viscous(part.name, "viscous", part.viscous, part.joint, part.freedom)
+        if part.coulomb:
+            raise ModelError(f"friction {part.name!r}: Coulomb friction is not supported in these coordinates")
+        if not part.dry:
+            self._viscous(part.name, "viscous", part.viscous, part.joint, part.freedom)
+            return
+        ends, key, x, data = self.measure(part.joint, part.freedom)
+
+        def damping(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            return ca.horzcat(x(F[0], F[1], d), d["damping"], d["dry"], d["speed"])
+
+        named = {"damping": self.parameters.add("viscous", part.name, part.viscous)}
+        named |= {k: self.parameters.add(k, part.name, getattr(part, k)) for k in ("dry", "speed")}
+        self.add(part.name, "dissipation", ends, Law(("friction", key), damping), data | named)
 
     def _motor(self, part: forces.Motor) -> None:
         ends, key, x, data = self.measure(part.joint, part.freedom)
@@ -288,11 +303,10 @@ class Terms:
     def _motion(self, part: forces.Motion) -> None:
         ends, _, x, data = self.measure(part.joint, part.freedom)
         value, used = self.timed(part.name, part.function)
-        turns = self.is_angle(part.joint, part.freedom)
 
         def function(F: Frames, held: Frames, d: Data, t: SX) -> SX:
             gap = x(F[0], F[1], d) - value(d, t)
-            return ca.sin(gap) if turns and (F[0].angle is None or F[1].angle is None) else gap
+            return gap if self.counted((part.joint, part.freedom), F[0], F[1]) else ca.sin(gap)
 
         self.add(part.name, "holonomic", ends, Law(("motion", id(part)), function), data | used)
 

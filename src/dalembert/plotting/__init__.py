@@ -8,6 +8,7 @@ from dalembert.plotting.canvas import COLOURS, crowded, envelope, figure_path, f
 from dalembert.plotting.fits import residuals
 from dalembert.plotting.groups import coordinate_groups
 from dalembert.plotting.labels import symbol, text
+from dalembert.plotting.manoeuvres import manoeuvre
 from dalembert.plotting.moving import coordinates, frames, motion
 from dalembert.plotting.responses import bode, shape
 from dalembert.plotting.runs import (
@@ -44,6 +45,7 @@ __all__ = [
     "inputs",
     "ledger",
     "magnitude",
+    "manoeuvre",
     "motion",
     "multipliers",
     "overview",

@@ -12,6 +12,7 @@ from dalembert.plotting.canvas import COLOURS, Array, axes, finish, legend, styl
 from dalembert.plotting.groups import Group, coordinate_groups, liveliest
 from dalembert.plotting.labels import coordinate, labelled, time_label
 from dalembert.plotting.overlay import curve
+from dalembert.plotting.solid import drawn, extent
 from dalembert.solution import Solution
 from dalembert.systems import Picture
 
@@ -41,7 +42,7 @@ def motion(sol: Solution, ax: Axes | None = None) -> Axes:
     axis = [labelled(sol, f"${a}$", "length") for a in "xyz"]
     start, end = f"{sol.t[0]:g}", f"{sol.t[-1]:g}"
     if space:
-        _box(ax, points, axis[2])
+        _box(ax, extent(points, picture), axis[2])
     else:
         ax.set_aspect("equal", adjustable="box")
         ax.margins(0.08)
@@ -53,8 +54,11 @@ def _box(ax: Axes3D, points: Array, label: str) -> None:
     from matplotlib.ticker import MaxNLocator
 
     ax.set_zlabel(label)
-    spread = np.ptp(points.reshape(-1, 3), axis=0)
-    ax.set_box_aspect(np.maximum(spread, 0.3 * spread.max() + 1e-12))
+    low, high = points.min(axis=0), points.max(axis=0)
+    half = np.maximum(high - low, 0.3 * (high - low).max() + 1e-12) / 2
+    for which, middle, h in zip("xyz", (low + high) / 2, half, strict=True):
+        getattr(ax, f"set_{which}lim")(middle - h, middle + h)
+    ax.set_box_aspect(half)
     ax.tick_params(labelsize="x-small", pad=0)
     for axis in (ax.xaxis, ax.yaxis, ax.zaxis):
         axis.set_major_locator(MaxNLocator(5))
@@ -70,8 +74,8 @@ def _body(ax: Axes, ring: Array, alpha: float) -> Artist:
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
     space: Axes3D = ax
-    drawn: Artist = space.add_collection3d(Poly3DCollection([ring], facecolor=face, edgecolor=edge, linewidth=0.9))
-    return drawn
+    filled: Artist = space.add_collection3d(Poly3DCollection([ring], facecolor=face, edgecolor=edge, linewidth=0.9))
+    return filled
 
 
 def frames(
@@ -84,7 +88,7 @@ def frames(
     """Axes that hold a whole motion, and a function that draws one frame: trails, bodies, links, masses."""
     space = points.shape[2] == 3
     ax = figure.add_subplot(projection="3d" if space else None)
-    every = points.reshape(-1, points.shape[2])
+    every = extent(points, picture)
     middle, half = (every.min(axis=0) + every.max(axis=0)) / 2, 1.1 * np.ptp(every, axis=0) / 2
     if space:
         half = np.full(3, max(float(half.max()), 1e-9))
@@ -97,23 +101,24 @@ def frames(
     if space and camera is not None:
         view: Axes3D = ax
         view.view_init(azim=camera[0], elev=camera[1])
-    drawn: list[Artist] = []
+    there: list[Artist] = []
 
     def draw(f: int) -> list[Artist]:
-        for artist in drawn:
+        for artist in there:
             artist.remove()
-        drawn.clear()
+        there.clear()
         for k, path in enumerate(trails[f]):
-            drawn.extend(ax.plot(*path.T, color=COLOURS[k % len(COLOURS)], lw=0.8, alpha=0.6))
-        drawn.extend(instant(ax, points[f], picture, 1.0))
-        return drawn
+            there.extend(ax.plot(*path.T, color=COLOURS[k % len(COLOURS)], lw=0.8, alpha=0.6))
+        there.extend(instant(ax, points[f], picture, 1.0))
+        return there
 
     return ax, draw
 
 
 def instant(ax: Axes, points: Array, picture: Picture, alpha: float) -> list[Artist]:
-    """Draw bodies, links and masses at one time."""
-    out = [_body(ax, points[list(ring)], alpha) for ring in picture.bodies]
+    """Draw solids, bodies, links and masses at one time."""
+    out = drawn(ax, points, picture, alpha)
+    out += [_body(ax, points[list(ring)], alpha) for ring in picture.bodies]
     for link in picture.links:
         out += ax.plot(*points[list(link)].T, color="0.25", lw=1.6, alpha=alpha, solid_capstyle="round")
     out += ax.plot(*points[list(picture.masses)].T, ls="", marker="o", ms=5.5, color="0.15", mew=0, alpha=alpha)

@@ -23,7 +23,7 @@ from dalembert.solution import shown as hooks
 from dalembert.solution.inline import Inline, Page
 from dalembert.solution.paths import FORMS, target, writing
 
-SCRIPTS = ("scene.js", "player.js", "figures.js", "start.js")
+SCRIPTS = ("solids.js", "scene.js", "player.js", "figures.js", "start.js")
 
 
 def report(runs: Solution | Sequence[Solution], path: str | Path) -> Page:

@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.plotting.canvas import Array, thin
+from dalembert.plotting.solid import colour, extent
 from dalembert.solution import Solution
 from dalembert.systems import Picture
+from dalembert.systems.solids import Solid
 
 RATE = 120  # frames for each second of the motion at most: twice what screens show, so that none is shown twice
 NUMBERS = 750_000  # numbers of all frames at most, some four megabytes of a page
@@ -28,9 +30,24 @@ class Drawing:
 
     def plain(self) -> dict[str, object]:
         """As data for `scene.js`: coordinates of the points as numbers of four bytes, frame by frame."""
-        parts = {k: v for k, v in self.picture.parts().items() if k != "units"}
+        parts = {k: v for k, v in self.picture.parts().items() if k not in ("units", "solids")}
         frames, count, dimension = self.points.shape
-        return {"frames": frames, "count": count, "dimension": dimension, "points": packed(self.points), **parts}
+        every = extent(self.points, self.picture)
+        reach = {"low": every.min(axis=0).tolist(), "high": every.max(axis=0).tolist()}
+        solids = [_solid(k, solid) for k, solid in enumerate(self.picture.solids)]
+        return {
+            "frames": frames, "count": count, "dimension": dimension, "points": packed(self.points), "solids": solids,
+            **reach, **parts,
+        }  # fmt: skip
+
+
+def _solid(k: int, solid: Solid) -> dict[str, object]:
+    """A solid as data for `solids.js`: in the plane its outline, in space its triangles and their normals."""
+    own = {"frame": list(solid.frame), "color": colour(k, solid.color)}
+    if len(solid.frame) == 3:
+        return {**own, "outline": packed(solid.outline)}
+    corners, faces = solid.table
+    return {**own, "corners": packed(corners[faces]), "normals": packed(solid.normals)}
 
 
 def packed(values: Array) -> str:

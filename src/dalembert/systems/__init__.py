@@ -14,6 +14,7 @@ from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import SI, Picture
 from dalembert.systems.port_hamiltonian import PortHamiltonian
+from dalembert.systems.solids import Solid
 from dalembert.systems.sympy_models import from_sympy
 from dalembert.systems.tracing import unpack
 
@@ -36,6 +37,7 @@ __all__ = [
     "Picture",
     "PortHamiltonian",
     "Relation",
+    "Solid",
     "System",
     "connect",
     "from_sympy",

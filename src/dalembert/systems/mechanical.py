@@ -143,6 +143,8 @@ class Mechanical(Constrained):
             return ca.densify(sum(parts, self.own("slope")))
         if role == "energy":
             return self.role("kinetic") + self.expression("potential")
+        if role == "bias":  # of `M a + bias = 0`, without inputs
+            return ca.densify(-ca.substitute(self.force(), self.u, SX.zeros(self.nu, 1)))
         if role == "momentum":
             return ca.densify(self.expression("mass") @ self.v)
         return super()._derived(role)

@@ -12,6 +12,7 @@ import numpy as np
 from casadi import SX
 
 from dalembert.errors import ModelError, strict
+from dalembert.systems import solids
 
 if TYPE_CHECKING:
     from dalembert.systems.base import System
@@ -29,6 +30,7 @@ class Parts(TypedDict, total=False):
     trails: tuple[int, ...]
     bodies: tuple[tuple[int, ...], ...]
     units: dict[str, str]
+    solids: list[solids.Data]
 
 
 @strict
@@ -50,6 +52,8 @@ class Picture:
         Points whose path is drawn.
     bodies
         Polygons of three points or more, drawn as filled shapes.
+    solids
+        `da.Solid` objects: surfaces that move with frames which are points.
     units
         Of the axes: `{"time": "s", "length": "m", "energy": "J"}`, and by the name of any coordinate.
     """
@@ -60,6 +64,7 @@ class Picture:
     trails: Iterable[int] = ()
     bodies: Iterable[Iterable[int]] = ()
     units: Mapping[str, str] = field(default_factory=dict)
+    solids: Iterable[solids.Solid] = ()
 
     def __post_init__(self) -> None:
         try:
@@ -73,6 +78,7 @@ class Picture:
                 "in a picture, links are pairs of point numbers, bodies are lists of them, masses and trails are point numbers, "
                 f"and units is a dictionary: {error}"
             ) from error
+        object.__setattr__(self, "solids", solids.given(self.solids))
         if any(len(tuple(link)) != 2 for link in self.links) or any(len(tuple(ring)) < 3 for ring in self.bodies):
             raise ModelError("in a picture, links have two points each and bodies at least three")
 
@@ -81,6 +87,7 @@ class Picture:
         return {
             "links": tuple(tuple(link) for link in self.links), "masses": tuple(self.masses), "trails": tuple(self.trails),
             "bodies": tuple(tuple(ring) for ring in self.bodies), "units": dict(self.units),
+            "solids": [solid.data() for solid in self.solids],
         }  # fmt: skip
 
 
@@ -118,7 +125,7 @@ def _state(system: System) -> SX:
 def check(picture: Picture, rows: int) -> None:
     """Refuse a picture that joins points which are not there."""
     used = [i for name in ("links", "bodies") for group in getattr(picture, name) for i in group]
-    used += [*picture.masses, *picture.trails]
+    used += [*picture.masses, *picture.trails, *(i for solid in picture.solids for i in solid.frame)]
     if used and not (min(used) >= 0 and max(used) < rows):
         raise ModelError(
             f"the picture has {rows} points, counted from 0, but uses point {min(used) if min(used) < 0 else max(used)}"
@@ -159,6 +166,7 @@ def _default(system: System, given: Picture) -> Picture | None:
         given.trails or trails,
         given.bodies,
         given.units,
+        given.solids,
     )
     check(picture, points.shape[0])
     return picture

@@ -8,9 +8,10 @@ function numbers(text) {  // of four bytes each, in base64
 function makeScene(canvas, data, colours, units) {
   const pen = canvas.getContext("2d"), d = data.dimension, points = numbers(data.points), TRAIL = 400;
   let drawn = 0, yaw = 0.7, pitch = 0.4, zoom = 1, shift = [0, 0], colour = {};
+  const surfaces = d === 3 && data.solids.length ? makeSurfaces(canvas.width, data.solids) : null, floor = data.low[d - 1];
+  const outlines = d === 2 ? data.solids.map(s => ({ frame: s.frame, color: s.color, ring: numbers(s.outline) })) : [];
   const reach = (() => {
-    const low = Array(d).fill(1 / 0), high = Array(d).fill(-1 / 0);
-    points.forEach((x, k) => { const i = k % d; if (x < low[i]) low[i] = x; if (x > high[i]) high[i] = x; });
+    const { low, high } = data;
     const size = Math.max(...low.map((x, i) => high[i] - x), 1e-9) * (d === 3 ? 1.25 : 1);
     return { middle: low.map((x, i) => (x + high[i]) / 2), size };
   })();
@@ -47,6 +48,31 @@ function makeScene(canvas, data, colours, units) {
       pen.fillText(name, at[0] + 1.35 * q[0], at[1] - 1.35 * q[1] + 5);
     });
   }
+  function ground() {  // a grid below what stands on it
+    if (!surfaces) return;
+    const step = Math.pow(10, Math.floor(Math.log10(reach.size / 2))) / (reach.size / 2 < 3 * Math.pow(10, Math.floor(Math.log10(reach.size / 2))) ? 4 : 1);
+    const half = Math.ceil(0.75 * reach.size / step), [x, y] = [0, 1].map(i => Math.round(reach.middle[i] / step) * step);
+    pen.strokeStyle = colour.faint; pen.lineWidth = 1; pen.globalAlpha = 0.35; pen.beginPath();
+    for (let k = -half; k <= half; k++) {
+      for (const line of [[[x + k * step, y - half * step], [x + k * step, y + half * step]], [[x - half * step, y + k * step], [x + half * step, y + k * step]]]) {
+        const [a, b] = line.map(p => place([...p, floor]));
+        pen.moveTo(a[0], a[1]); pen.lineTo(b[0], b[1]);
+      }
+    }
+    pen.stroke(); pen.globalAlpha = 1;
+  }
+  function bodies(frame) {
+    if (surfaces) {
+      const k = 2 * scale() / canvas.width, c = [2 * shift[0] / canvas.width, -2 * shift[1] / canvas.height];
+      pen.drawImage(surfaces.draw(i => point(frame, i), { yaw, pitch, scale: k, shift: c, middle: reach.middle, size: reach.size }), 0, 0);
+    }
+    for (const { frame: f, ring, color } of outlines) {
+      const [o, x, y] = f.map(i => point(frame, i));
+      pen.beginPath();
+      for (let k = 0; k < ring.length; k += 2) pen.lineTo(...place([0, 1].map(i => o[i] + ring[k] * (x[i] - o[i]) + ring[k + 1] * (y[i] - o[i]))));
+      pen.closePath(); pen.globalAlpha = 0.55; pen.fillStyle = color; pen.fill(); pen.globalAlpha = 1; pen.strokeStyle = color; pen.lineWidth = 2; pen.stroke();
+    }
+  }
   function trails(frame) {
     pen.globalAlpha = 0.6; pen.lineWidth = 2;
     data.trails.forEach((k, n) => {
@@ -75,7 +101,7 @@ function makeScene(canvas, data, colours, units) {
     drawn = frame;
     pen.clearRect(0, 0, canvas.width, canvas.height);
     pen.lineCap = pen.lineJoin = "round";
-    ruler(); compass(); trails(frame); solids(frame);
+    ground(); ruler(); compass(); bodies(frame); trails(frame); solids(frame);
   }
 
   let hand = null;
