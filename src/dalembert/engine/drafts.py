@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import casadi as ca
 
-from dalembert.engine import elimination
+from dalembert.engine import affine, elimination
 from dalembert.engine.elimination import Order
 from dalembert.engine.factors import Factors
 from dalembert.engine.looks import measured
@@ -28,7 +28,10 @@ def hoisted(step: Step, common: list[SX], factors: Factors) -> Step:
         function = ca.Function("step", inputs, outputs)
         if function.n_instructions() > LONG:
             return step
-        new = iter(factors.collected(function, inputs, (2, 4)))  # h and parameters
+        unknowns = ca.vertcat(*(s.unknowns for s in solves))
+        function = ca.Function("step", inputs, shared(affine.collected(function, inputs, unknowns)))
+        moving = range(len(common), len(inputs), 3)
+        new = iter(factors.collected(function, inputs, (2, 4), moving))  # fixed are h and parameters
         changed = tuple(replace(s, residual=next(new), guess=next(new)) for s in solves)
         fast = replace(
             step,
@@ -60,7 +63,7 @@ class Draft:
             inputs = [*common, factors.all, ca.veccat(*others), self.x, self.at, self.scale]
             function = ca.Function("change", inputs, [*self.changed, *self.start])
             if function.n_instructions() < LONG:
-                new = factors.collected(function, inputs, (2, 4))
+                new = factors.collected(function, inputs, (2, 4), range(len(inputs) - 4, len(inputs) - 1))
                 self.changed, self.start = shared(new[:2]), new[2:]
 
     def _change(self, J: SX, residual: SX, order: Order, x: SX) -> list[SX]:

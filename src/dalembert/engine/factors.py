@@ -20,10 +20,14 @@ ONE = SX(1.0)
 
 @dataclass(frozen=True, eq=False)
 class _Value:
-    """A value and the fixed factor that it is still to be multiplied by; of a fixed value that is all."""
+    """A value and the fixed factor that it is still to be multiplied by; of a fixed value that is all.
+
+    A `moving` one changes with the iterate.
+    """
 
     factor: SX
     rest: SX | None = None
+    moving: bool = False
 
     @property
     def fixed(self) -> bool:
@@ -49,18 +53,21 @@ class Factors:
         """All symbols in a row."""
         return ca.veccat(*self.symbols) if self.symbols else SX(0, 1)
 
-    def collected(self, function: ca.Function, inputs: Sequence[SX], fixed: Sequence[int]) -> list[SX]:
-        """The outputs of a function at its inputs, some of which are fixed; to be kept as written."""
+    def collected(
+        self, function: ca.Function, inputs: Sequence[SX], fixed: Sequence[int], moving: Sequence[int] = ()
+    ) -> list[SX]:
+        """The outputs of a function at its inputs, some of which are fixed, and some moving; to be kept as written."""
         values = {s.element_hash(): v for s, v in zip(self.symbols, self.values, strict=True)}
 
         def source(argument: int, entry: int) -> _Value:
             x = inputs[argument].nz[entry]
             if x.element_hash() in values:
                 return _Value(values[x.element_hash()])
-            return _Value(x) if argument in fixed else _Value(ONE, x)
+            return _Value(x) if argument in fixed else _Value(ONE, x, argument in moving)
 
         def call(f: ca.Function, operands: list[_Value]) -> list[_Value]:
-            return [_Value(ONE, v) for v in called(f, [self.whole(v) for v in operands])]
+            moves = any(v.moving for v in operands)
+            return [_Value(ONE, v, moves) for v in called(f, [self.whole(v) for v in operands])]
 
         out = walk(function, source, lambda c: _Value(SX(c)), self._apply, call)
         return [ca.vertcat(*(self.whole(v) for v in rows)) if rows else SX(0, 1) for rows in out]
@@ -95,24 +102,29 @@ class Factors:
 
     def _apply(self, op: int, operands: list[_Value]) -> _Value:
         a, b = operands[0], operands[-1]
+        moves = a.moving or b.moving
         if all(v.fixed for v in operands):
             return _Value(_fixed(op, [v.factor for v in operands]))
         if op == ca.OP_NEG:
-            return _Value(_times(a.factor, SX(-1.0)), a.rest)
+            return _Value(_times(a.factor, SX(-1.0)), a.rest, moves)
         if op == ca.OP_TWICE:
-            return _Value(_times(a.factor, SX(2.0)), a.rest)
+            return _Value(_times(a.factor, SX(2.0)), a.rest, moves)
+        if op == ca.OP_MUL and a.rest is not None and b.rest is not None and a.moving != b.moving:
+            still, other = (b, a) if a.moving else (a, b)  # what stands still takes its factor along, out of the iteration
+            assert other.rest is not None
+            return _Value(other.factor, _product(self.whole(still), other.rest), True)
         if op == ca.OP_MUL:
             rest = b.rest if a.rest is None else a.rest if b.rest is None else _product(a.rest, b.rest)
-            return _Value(_times(a.factor, b.factor), rest)
+            return _Value(_times(a.factor, b.factor), rest, moves)
         if op == ca.OP_SQ and a.rest is not None and not a.factor.is_one():
-            return _Value(_times(a.factor, a.factor), _product(a.rest, a.rest))
+            return _Value(_times(a.factor, a.factor), _product(a.rest, a.rest), moves)
         if op == ca.OP_DIV and b.fixed:
-            return _Value(_times(a.factor, _fixed(ca.OP_INV, [b.factor])), a.rest)
+            return _Value(_times(a.factor, _fixed(ca.OP_INV, [b.factor])), a.rest, moves)
         if op in (ca.OP_ADD, ca.OP_SUB) and a.rest is not None and b.rest is not None:
             common = self._sum(op == ca.OP_SUB, a, b)
             if common is not None:
                 return common
-        return _Value(ONE, operation(op, [self.whole(v) for v in operands]))
+        return _Value(ONE, operation(op, [self.whole(v) for v in operands]), moves)
 
     def _sum(self, minus: bool, a: _Value, b: _Value) -> _Value | None:
         """A sum or difference of two products with one factor, up to the sign."""
@@ -121,7 +133,8 @@ class Factors:
         for sign in (1.0, -1.0):
             other = b.factor if sign > 0 else _times(b.factor, SX(-1.0))
             if self._key(a.factor) == self._key(other):
-                return _Value(a.factor, SX.binary(ca.OP_SUB if minus == (sign > 0) else ca.OP_ADD, a.rest, b.rest))
+                joined = SX.binary(ca.OP_SUB if minus == (sign > 0) else ca.OP_ADD, a.rest, b.rest)
+                return _Value(a.factor, joined, a.moving or b.moving)
         return None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from graphlib import TopologicalSorter
 
 import casadi as ca
@@ -17,6 +17,7 @@ from dalembert.systems.instructions import as_written
 
 Array = NDArray[np.float64]
 FEW = 3  # blocks that are looked at pair by pair
+SMALL = 24  # unknowns of a solve that may be split row by row
 
 
 @dataclass(frozen=True)
@@ -141,9 +142,26 @@ class Block:
 
 
 def split_solves(blocks: Sequence[Block]) -> tuple[Solve, ...]:
-    """The solves of a step: rows and unknowns in block triangular form, so that each solve needs earlier ones only."""
+    """The solves of a step: rows and unknowns in block triangular form, so that each solve needs earlier ones only.
+
+    What is not linear as a whole, but row by row in succession (a product of two unknowns, of which another row gives one), is
+    split further: linear equations need one update.
+    """
+    out: list[Solve] = []
+    for group in _in_turn(blocks):
+        whole, entries = _solve(group), [e for b in group for e in _entries(b)]
+        parts = [whole]
+        if len(entries) <= SMALL and not _linear(whole):
+            finer = [_solve(g) for g in _in_turn(entries)]
+            parts = finer if all(map(_linear, finer)) else parts
+        out += parts
+    return tuple(out)
+
+
+def _in_turn(blocks: Sequence[Block]) -> list[list[Block]]:
+    """Groups of blocks, each of which needs earlier ones only."""
     if not blocks:
-        return ()
+        return []
     pairs = _coupled(blocks)
     pairs |= {(i, i) for i in range(len(blocks))}  # each row belongs to its unknown
     pattern = ca.Sparsity.triplet(len(blocks), len(blocks), *(list(x) for x in zip(*sorted(pairs), strict=True)))
@@ -153,8 +171,24 @@ def split_solves(blocks: Sequence[Block]) -> tuple[Solve, ...]:
     for i, j in pairs:
         if group_of[i] != group_of[j]:
             needs[group_of[i]].add(group_of[j])
-    in_turn = TopologicalSorter(needs).static_order()
-    return tuple(_solve([b for i, b in enumerate(blocks) if group_of[i] == k]) for k in in_turn)
+    return [[b for i, b in enumerate(blocks) if group_of[i] == k] for k in TopologicalSorter(needs).static_order()]
+
+
+def _entries(b: Block) -> list[Block]:
+    """The unknowns of a block one by one."""
+
+    def at(x: SX | None, i: int) -> SX | None:
+        return None if x is None else x[i]
+
+    return [
+        replace(b, name=f"{b.name} {i}", unknowns=b.unknowns[i], row=b.row[i], size=b.size[i], levels=b.levels[i : i + 1],
+                hint=at(b.hint, i), start=at(b.start, i), key=(b.key, i))
+        for i in range(b.unknowns.numel())
+    ]  # fmt: skip
+
+
+def _linear(solve: Solve) -> bool:
+    return not ca.depends_on(ca.jacobian(solve.residual, solve.unknowns), solve.unknowns)
 
 
 def _coupled(blocks: Sequence[Block]) -> set[tuple[int, int]]:

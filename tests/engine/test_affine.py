@@ -1,0 +1,79 @@
+"""Affine parts of a step: the same values, with base and slopes before the iteration."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.engine import affine
+from dalembert.engine.program import Program
+from dalembert.methods.base import find
+from dalembert.methods.step import two_sum
+from dalembert.systems.instructions import as_written
+
+SX = ca.SX
+
+
+def collected(expression, inputs, unknowns):
+    with as_written():
+        new = affine.collected(ca.Function("f", inputs, [expression]), inputs, unknowns)[0]
+        return ca.Function("new", inputs, [new])
+
+
+def test_what_is_affine_becomes_base_and_slope():
+    x, s, h = SX.sym("x"), SX.sym("s"), SX.sym("h")
+    end = s + h * (2 * s - h / 2 * (3 + s * x))
+    new = collected(end**2, [x, s, h], x)
+    after = [k for k in range(new.n_instructions()) if depends(new, k)]
+    assert len(after) == 3  # a product, a sum, a square
+    np.testing.assert_allclose(float(new(0.7, 1.3, 0.1)), float(ca.Function("f", [x, s, h], [end**2])(0.7, 1.3, 0.1)), rtol=1e-15)
+
+
+def depends(function, instruction):
+    """Whether an operation depends on the first input."""
+    touched, out = set(), False
+    for k in range(instruction + 1):
+        op, i, o = (f(k) for f in (function.instruction_id, function.instruction_input, function.instruction_output))
+        if op != ca.OP_OUTPUT:
+            out = (op == ca.OP_INPUT and i[0] == 0) or (op not in (ca.OP_INPUT, ca.OP_CONST) and any(j in touched for j in i))
+            touched = touched | set(o) if out else touched - set(o)
+    return out and function.instruction_id(instruction) not in (ca.OP_INPUT, ca.OP_OUTPUT)
+
+
+def test_forms_that_are_needed_themselves_are_shared():
+    x, s, h = SX.sym("x"), SX.sym("s"), SX.sym("h")
+    a, b = s + h * x, 2 - s * x
+    new = collected(ca.vertcat(a**2, b**2, (a - b) ** 2, (2 * a) ** 2), [x, s, h], x)
+    after = [k for k in range(new.n_instructions()) if depends(new, k)]
+    assert len(after) == 2 + 2 + 4 + 2  # both forms, four squares, one difference, one double
+
+
+def test_what_rounding_takes_away_is_kept():
+    q, change, carry = SX.sym("q"), SX.sym("change"), SX.sym("carry")
+    end, rest = two_sum(q, change + carry)
+    new = collected(ca.vertcat(end, rest), [q, change, carry], change)
+    values = [1.0, 1e-3 + 1e-19, 1e-18]
+    total = values[1] + values[2]
+    np.testing.assert_array_equal(new(*values).full().ravel(), [1.0 + total, total - ((1.0 + total) - 1.0)])
+
+
+@pytest.mark.parametrize("method", ["rattle", "shake", "mclachlan-perlmutter", "cortes-martinez", "spark-2", "gauss-2"])
+def test_iterations_and_equations_agree(method):
+    """The first update of the program is that of Newton's method on the equations as they are stated."""
+    system = da.catalog.contact_oscillator() if method in ("mclachlan-perlmutter", "spark-2") else da.catalog.double_pendulum()
+    program = Program(find(method).step(system))
+    generator, stage = np.random.default_rng(3), program.stages[0]
+    state, par = generator.normal(size=program.n_state), 1 + generator.random(program.step.par.numel())
+    known = [state, 0.3, 0.05, np.zeros(program.n_u), par]
+    x = generator.normal(size=stage.n)
+    residual, jacobian = (v.full() for v in stage.residual(x, *known))
+    expected = x - np.linalg.solve(jacobian, residual.ravel())
+    found = stage.renew(*known, program.prelude(0.05, par), x, np.ones(stage.look.n_scale))[0].full().ravel()
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_rows_that_are_linear_in_succession_are_split():
+    """The velocity constraint has a product of two accelerations, of which the equation of one has no other unknown."""
+    step = find("mclachlan-perlmutter").step(da.catalog.contact_oscillator())
+    assert [solve.unknowns.numel() for solve in step.solves] == [1, 3]
+    assert all(stage.linear for stage in Program(step).stages)
