@@ -175,3 +175,14 @@ def test_a_loop_that_cannot_be_compiled_is_done_in_python(monkeypatch):
     monkeypatch.undo()
     again = da.simulate(kepler(), "gauss-2", t_end=1.0, step=0.005, adaptive="error", compile=True)
     np.testing.assert_array_equal(sol.q, again.q)
+
+
+@pytest.mark.parametrize("scale", [None, lambda q: 1 + q @ q], ids=["its own", "given"])
+def test_a_time_scale_is_compiled_once_for_each_function(scale):
+    """Time scales that differ are told from each other, also where the first one is gone."""
+    system = da.Mechanical(2, mass=1.0, potential=lambda q: -1 / np.sqrt(q @ q))
+    options = {"q": [0.5, 0.0], "v": [0.0, 1.6], "t_end": 3.0, "step": 0.02}
+    for control in (Reversible(scale=scale), Reversible(scale=lambda q: np.sqrt(q @ q)), Reversible(scale=scale)):
+        native, python = (da.simulate(system, "rattle", adaptive=control, compile=c, **options) for c in (True, False))
+        np.testing.assert_array_equal(native.t, python.t)
+        np.testing.assert_array_equal(native.q, python.q)

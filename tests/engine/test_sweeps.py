@@ -130,3 +130,12 @@ def test_a_table_is_swept_lane_by_lane():
     swept, newton = (da.simulate(system, "gauss-2", compile=compile, **options) for compile in (True, False))
     assert swept.stats["swept_steps"] == 50
     np.testing.assert_allclose(swept.q, newton.q, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize(("stages", "step", "most"), [(5, 1 / 14, 8.5), (9, 1 / 24, 5.2)])
+def test_constraints_are_corrected_while_forces_change(stages, step, most):
+    """One sweep does what two did where the multipliers followed the forces one sweep later (10.4 and 6.2 sweeps a step)."""
+    sol = da.simulate(da.catalog.double_pendulum(), f"lobatto-pair-{stages}", t_end=40.0, step=step, compile=True)
+    assert sol.stats["swept_steps"] == sol.stats["steps"]
+    assert sol.stats["iterations_per_step"] < most
+    assert np.abs(sol.residual("position")).max() < 1e-13

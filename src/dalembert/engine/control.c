@@ -191,7 +191,7 @@ static int error_control(da_walk *w, da_tried *tried, double low)
         if (h < pair && now <= pair) return 0;
         h = MAX(h, pair);
     }
-    growth = safety * pow(error, -0.7 / exponent) * pow(previous, 0.4 / exponent);
+    growth = safety * exp((0.4 * log(previous) - 0.7 * log(error)) / exponent);
     growth = MIN(MAX(growth, slowest), fastest);
     const double longer = now < h ? h : 0.0, next = MAX(now, longer) * growth;
     w->carried[0] = MIN(next, w->high);

@@ -7,6 +7,7 @@ Reversible    step density carried along by a reversible recursion (Hairer, Soed
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -151,7 +152,7 @@ class ErrorControl(Control):
                 if h < pair and now <= pair:
                     raise walk.fail(h / 2, low, "the local error stays above the tolerance")
                 h = max(h, pair)
-            growth = self.safety * error ** (-0.7 / (order + 1)) * previous ** (0.4 / (order + 1))
+            growth = self.safety * math.exp((0.4 * math.log(previous) - 0.7 * math.log(error)) / (order + 1))
             growth = float(np.clip(growth, self.slowest, fastest))
             walk.carried = {"h": min(max(now, h if now < h else 0.0) * growth, high), "error": max(error, 1e-4)}
 
@@ -197,11 +198,7 @@ class Reversible(Control):
             )
         if not method.symmetric:
             raise MethodError(f"{method} is not symmetric: a reversible controller has nothing to keep; use ErrorControl")
-        sigma = self._scale(system)
-        velocity = system.v if system.momenta == "v" else system.role("velocity")
-        second = getattr(system, system.momenta)
-        G = -ca.dot(ca.gradient(sigma, system.q), system.qdot(system.q, velocity)) / sigma
-        both = ca.Function("both", [system.q, second, system.par], [ca.densify(sigma), ca.densify(G)])
+        both = self._both(system) if self.scale else system.cache.get(ca.Function, "time scale", lambda: self._both(system))
         q, y, value, change = np.zeros(system.n), np.zeros(system.nv), np.zeros(1), np.zeros(1)
         evaluate, kept = bind(both, [q, y, par], [value, change])
 
@@ -231,6 +228,14 @@ class Reversible(Control):
 
         scale = both, ("q", system.momenta, "par")
         return Bound(advance, Plan("reversible", self.limits, ("eps", "z"), scale=scale))
+
+    def _both(self, system: Constrained) -> ca.Function:
+        """`sigma` and `G`."""
+        sigma = self._scale(system)
+        velocity = system.v if system.momenta == "v" else system.role("velocity")
+        second = getattr(system, system.momenta)
+        G = -ca.dot(ca.gradient(sigma, system.q), system.qdot(system.q, velocity)) / sigma
+        return ca.Function("both", [system.q, second, system.par], [ca.densify(sigma), ca.densify(G)])
 
     def _scale(self, system: Constrained) -> ca.SX:
         if self.scale is not None:

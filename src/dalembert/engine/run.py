@@ -267,7 +267,9 @@ class Run:
         more = max(have, rows - have)
 
         def longer(a: Array) -> Array:
-            return np.concatenate([a, np.zeros((more, *a.shape[1:]))])
+            out = np.zeros((have + more, *a.shape[1:]))  # pages that are not written to cost nothing
+            out[:have] = a
+            return out
 
         r = self.records
         self.records = Records(longer(r.state), longer(r.lam), longer(r.work))

@@ -20,7 +20,7 @@ from dalembert.engine.runners import Ways
 from dalembert.engine.swept import Swept
 from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, ModelError
 
-QUICK = 4  # doublings of the first chunk, where steps are compiled
+QUICK = 6  # doublings of the first chunk, where steps are compiled
 RESCUES = 8  # steps by the careful way after which the pivots are chosen anew
 LONGEST = 1 << 12  # steps of a stretch at most, where each step is looked at: they stay near the processor
 

@@ -34,6 +34,7 @@ class Values:
     """
 
     def __init__(self, function: ca.Function, arguments: Sequence[str], layout: Layout) -> None:
+        self.function = function  # kept: what was made from it is found by it
         self.count = sum(function.numel_out(i) for i in range(function.n_out()))
         self._library = compiler.load(self._text(function, arguments, layout))
         self.address = ctypes.cast(self._library.da_values, ctypes.c_void_p).value
