@@ -27,7 +27,13 @@ number of stages belongs to a name, it is shown for the default one and any othe
 Nonholonomic: whether such constraints are treated. Zero mass: whether a singular mass matrix is. Symplectic (free): on systems
 without constraints, for any `M(q)` and `H(q, p)`. Which DAEs and port-Hamiltonian systems a method treats depends on their index
 and on `E`: `da.diagnose(system)` lists the methods that fit."""
-KINDS = {"mechanical": "mechanical", "hamiltonian": "Hamiltonian", "port-hamiltonian": "port-Hamiltonian", "dae": "DAE"}
+KINDS = {
+    "mechanical": "mechanical",
+    "hamiltonian": "Hamiltonian",
+    "port-hamiltonian": "port-Hamiltonian",
+    "dae": "DAE",
+    "ode": "ODE",
+}
 GROUPS = {
     "Mechanics: energy, momenta, constraints": lambda m: (
         not m.external and not hasattr(m, "stages") and m.index and "dae" not in m.treats
@@ -65,7 +71,7 @@ def methods() -> str:
             traits = ["symmetric"] * row.symmetric + ["symplectic"] * row.symplectic
             if isinstance(row.method(), RungeKutta) and row.method().scheme.symplectic and not row.symplectic:
                 traits.append("symplectic (free)")
-            kinds = ", ".join(KINDS.get(k, k) for k in row.treats)
+            kinds = ", ".join(KINDS[k] for k in row.treats if k in KINDS)  # implicit systems are DAEs
             order = ", ".join(dict.fromkeys(map(str, row.order))) if any(row.order) else "of its integrator"
             free = row.method().free_order
             order += f" ({free} free)" if any(row.order) and free != row.order[0] else ""

@@ -71,7 +71,17 @@ def test_code_of_the_page_on_ensembles_runs():
 
 
 @pytest.mark.parametrize(
-    "page", ["getting_started", "guide", "how_to_names", "how_to_tables", "scale", "nonholonomic", "port_hamiltonian"]
+    "page",
+    [
+        "getting_started",
+        "guide",
+        "how_to_equations",
+        "how_to_names",
+        "how_to_tables",
+        "scale",
+        "nonholonomic",
+        "port_hamiltonian",
+    ],
 )
 def test_code_of_the_pages_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

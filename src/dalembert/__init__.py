@@ -43,11 +43,13 @@ if TYPE_CHECKING:
     from dalembert.solution import Jump, Sample, Solution, Stored, load
     from dalembert.solution import open as open
     from dalembert.systems import (
+        ODE,
         Couple,
         DiracStructure,
         Element,
         Feedback,
         Hamiltonian,
+        ImplicitDAE,
         IndexOneDAE,
         IndexThreeDAE,
         IndexTwoDAE,
@@ -86,8 +88,9 @@ _WHERE = {
     "dalembert.sensitivities": "Sensitivity sensitivity",
     "dalembert.simulation": "simulate",
     "dalembert.solution": "Jump Sample Solution Stored load open",
-    "dalembert.systems": "Couple DiracStructure Element Feedback Hamiltonian IndexOneDAE IndexThreeDAE IndexTwoDAE Lagrangian "
-    "LinearDAE Mechanical Picture PortHamiltonian Relation Solid System connect from_sympy table unpack",
+    "dalembert.systems": "ODE Couple DiracStructure Element Feedback Hamiltonian ImplicitDAE IndexOneDAE IndexThreeDAE "
+    "IndexTwoDAE Lagrangian LinearDAE Mechanical Picture PortHamiltonian Relation Solid System connect "
+    "from_sympy table unpack",
 }
 _NAMES = {name: module for module, names in _WHERE.items() for name in names.split()}
 _MODULES = ("analysis", "catalog", "discrete", "experiments", "mechanisms", "methods", "plotting", "reduced", "reporting")
@@ -111,6 +114,7 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
+    "ODE",
     "CompilerError",
     "Consistent",
     "ConvergenceError",
@@ -125,6 +129,7 @@ __all__ = [
     "FileError",
     "Hamiltonian",
     "Hits",
+    "ImplicitDAE",
     "InconsistentState",
     "IndexOneDAE",
     "IndexThreeDAE",

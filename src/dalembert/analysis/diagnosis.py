@@ -27,6 +27,7 @@ from dalembert.systems.dae import IndexTwoDAE
 from dalembert.systems.linear_dae import LinearDAE
 from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.needs import Need
+from dalembert.systems.ode import ODE, ImplicitDAE
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 
@@ -361,5 +362,26 @@ def _(s: IndexTwoDAE, values: Values, t: float, par: Array) -> Diagnosis:
         out.hidden.append(f"{s.index - 1} derivative{'s' * (s.index > 2)} of g, the last of which defines z")
     if out.index is not None and out.index != s.index:
         out.remarks.append(f"the index is {out.index} at these values, not {s.index}: {type(s).__name__} does not fit")
+    _choose(out, s)
+    return out
+
+
+@_look.register
+def _(s: ODE, values: Values, t: float, par: Array) -> Diagnosis:
+    out = Diagnosis(s.name, s.kind, 0, s.n, s.n)
+    _choose(out, s)
+    return out
+
+
+@_look.register
+def _(s: ImplicitDAE, values: Values, t: float, par: Array) -> Diagnosis:
+    out = Diagnosis(s.name, s.kind, None, None, s.n)
+    stated = _Equations(("y",), s.expression("F"), s.y, s.z, s.t, (s.u, s.par))
+    _set_index(out, stated, values["y"], t, (np.zeros(s.nu), par))
+    if out.free_values is not None:
+        out.degrees_of_freedom = out.free_values
+    if out.index is not None and out.index > 1:
+        out.remarks.append(f"the index is {out.index}: ImplicitDAE is for index one; state hidden constraints, or another kind")
+    _inconsistent(out, "da.consistent(system, y=...)")
     _choose(out, s)
     return out

@@ -17,7 +17,7 @@ from dalembert.systems.base import System
 from dalembert.systems.needs import Need
 from dalembert.tables import Table
 
-KINDS = ("mechanical", "hamiltonian", "dae", "port-hamiltonian")
+KINDS = ("mechanical", "hamiltonian", "dae", "implicit", "ode", "port-hamiltonian")
 Cls = TypeVar("Cls", bound="type[Method]")
 
 

@@ -75,7 +75,7 @@ class _Stages:
         # each stage begins with the same multiplier, where one is known
         self.hinted, self.pushed = (
             self.kind.sym("hinted", m),
-            self.kind.sym("pushed", form.inertia["v"].size1() if "v" in form.inertia else 0),
+            self.kind.sym("pushed", self._pushed()),
         )
         self.shares = np.linalg.lstsq(mix, np.ones(self.k), rcond=None)[0]
         self.lam = [combined(row, own, m) for row in mix] if m else [form.lam] * self.k
@@ -83,6 +83,11 @@ class _Stages:
         self.mu = [self.kind.sym(f"mu{i}", count) for i in range(self.k)]
         if count:
             self.unknowns |= {("mu", i): symbol for i, symbol in enumerate(self.mu)}
+
+    def _pushed(self) -> int:
+        """How many rates may be known at the start of a run: accelerations, or auxiliary variables that no state holds."""
+        form = self.form
+        return int(form.inertia["v"].size1() if "v" in form.inertia else 0 if "w" in form.begin else form.w.numel())
 
     def _auxiliary(self) -> None:
         """`w` at the stages, at nodes and at the end where a constraint looks at it, and what closes the step."""
@@ -366,6 +371,8 @@ def _block(s: _Stages, node: Node, symbol: SX, row: SX, size: SX) -> Block:
         if name == "lam" and start is None:
             start = float(s.shares[i]) * s.hinted
     elif name == "v" and name not in s.several and s.pushed.numel():
+        start = s.pushed
+    if name == "w" and start is None and s.pushed.numel() == n:
         start = s.pushed
     return Block(
         name=name, time=float(s.scheme.c[i]), unknowns=symbol, row=row, size=size, levels=levels,

@@ -336,14 +336,19 @@ class Solution(Shown, Tabular, ABC):
         system, t = self.system, self.t
         ports = len(system.ports) == system.nu and "y" not in system.state
         outputs = of("y", system.ports) if ports and self.y.shape[1] == system.nu else []
-        energy = unit(system, "energy")
         return {
             **several(list(system.coordinates), lambda: self.motion, t, coordinate_units(system)),
             **several(of("u", system.ports), lambda: self.u, t),
             **several(outputs, lambda: self.y, t),
-            **(single("energy", lambda: self.energy, t, energy) if system.has_energy else {}),
-            **single("supplied", lambda: self.supplied, t[1:], energy),
-            **single("dissipated", lambda: self.dissipated, t[1:], energy),
+            **(self._energy_columns() if system.has_energy else {}),
+        }
+
+    def _energy_columns(self) -> Columns:
+        unit_ = unit(self.system, "energy")
+        return {
+            **single("energy", lambda: self.energy, self.t, unit_),
+            **single("supplied", lambda: self.supplied, self.t[1:], unit_),
+            **single("dissipated", lambda: self.dissipated, self.t[1:], unit_),
         }
 
     @abstractmethod

@@ -12,6 +12,7 @@ from dalembert.systems.linear_dae import LinearDAE
 from dalembert.systems.lookup import Lookup, table
 from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.needs import Need
+from dalembert.systems.ode import ODE, ImplicitDAE
 from dalembert.systems.picture import SI, Picture
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 from dalembert.systems.solids import Solid
@@ -19,6 +20,7 @@ from dalembert.systems.sympy_models import from_sympy
 from dalembert.systems.tracing import unpack
 
 __all__ = [
+    "ODE",
     "SI",
     "Couple",
     "DiracStructure",
@@ -26,6 +28,7 @@ __all__ = [
     "Feedback",
     "Form",
     "Hamiltonian",
+    "ImplicitDAE",
     "IndexOneDAE",
     "IndexThreeDAE",
     "IndexTwoDAE",

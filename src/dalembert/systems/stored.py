@@ -26,12 +26,15 @@ REQUIRED = {  # roles that a kind of system cannot be without
     "hamiltonian": ("hamiltonian",),
     "port-hamiltonian": ("E", "J", "R", "B", "P", "S", "N", "hamiltonian", "z"),
     "dae": ("g", "rhs", "part1"),
+    "ode": ("f",),
+    "implicit": ("F",),
 }
 SHAPES = {  # of what a role returns: a number, the size of a variable, `n` coordinates, `u` inputs, or anything
     "mass": "vv", "dissipation": "vv", "potential": "11", "hamiltonian": "11", "force": "v1", "inputs": "vu", "kinematics": "nv",
     "gyroscopic": "v1",
     "holonomic": "*1", "nonholonomic": "*1", "invariants": "*1", "E": "nn", "J": "nn", "R": "nn", "B": "nu", "P": "nu", "S": "uu",
     "N": "uu", "z": "n1", "r": "n1", "law": "u1", "constraint": "*1", "g": "*1", "rhs": "n1", "points": "**",
+    "f": "n1", "F": "n1",
     **{f"part{i}": "n1" for i in range(1, 10)},
 }  # fmt: skip
 

@@ -1,6 +1,6 @@
 """What each kind of system does with numbers: how it starts, what it refuses, consistent values, why a step failed.
 
-One function for each question, one module for each kind (`mechanics`, `daes`, `ports`), chosen by the type of the system.
+One function for each question, one module for each kind (`mechanics`, `daes`, `odes`, `ports`), chosen by the type of the system.
 """
 
 from __future__ import annotations
@@ -97,4 +97,4 @@ def fault(system: System, states: Array, times: Array, par: Array) -> tuple[int,
     return None
 
 
-from dalembert.engine.kinds import daes, mechanics, ports  # noqa: E402, F401 - they register themselves
+from dalembert.engine.kinds import daes, mechanics, odes, ports  # noqa: E402, F401 - they register themselves
