@@ -19,7 +19,7 @@ def test_every_catalog_system_is_healthy(make):
         assert found.degrees_of_freedom == system.n - system.m
         assert found.free_values == 2 * system.n - 2 * system.mh - system.mn
     assert found.methods
-    assert found.recommended.split(",")[0] in " ".join(found.methods)
+    assert found.recommended.split(",")[0].rstrip("0123456789") in " ".join(found.methods)  # with any number of stages
     assert "recommended" in str(found)
 
 

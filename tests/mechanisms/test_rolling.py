@@ -113,5 +113,5 @@ def test_what_cannot_roll():
     with pytest.raises(da.ModelError, match="has an orientation"):
         m.rolling("contact", "ground", "p", radius=0.1)
     m.body("b", mass=1.0, inertia=[1, 1, 1])
-    with pytest.raises(da.ModelError, match="must be positive"):
+    with pytest.raises(da.ModelError, match="one positive number"):
         m.rolling("contact", "ground", "b", radius=-1.0)

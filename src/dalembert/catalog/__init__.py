@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dalembert.catalog import mechanisms
 from dalembert.catalog.circuits import circuit, rlc_ladder
 from dalembert.catalog.machines import dc_motor, synchronous_machine
 from dalembert.catalog.nets import net, spring_net
@@ -98,6 +99,7 @@ __all__ = [
     "list_systems",
     "make",
     "mass_spring_damper",
+    "mechanisms",
     "net",
     "nonholonomic_particle",
     "perlmutter_particles",
@@ -138,11 +140,12 @@ def list_systems() -> Table[SystemInfo]:
 
 
 def make(name: str, **parameters: float) -> System:
-    """A system of the catalog by its name, for example `make("double-pendulum", m1=2.0)`."""
-    known = {maker.__name__.replace("_", "-"): maker for maker in _MAKERS}
+    """A system of the catalog by its name, for example `make("double-pendulum", m1=2.0)`; a mechanism is assembled."""
+    known = {maker.__name__.replace("_", "-"): maker for maker in (*mechanisms.MAKERS, *_MAKERS)}
     if name not in known:
         raise ModelError(f"there is no system {name!r} in the catalog{suggest(name, known)}")
     try:
-        return known[name](**parameters)
+        made = known[name](**parameters)
+        return made if isinstance(made, System) else made.assemble(redundant="remove")
     except TypeError as error:
         raise ModelError(f"{name}: {error}") from error

@@ -18,21 +18,24 @@ from dalembert.errors import suggest
 
 if TYPE_CHECKING:
     from dalembert.catalog import SystemInfo
+    from dalembert.catalog.mechanisms import MechanismInfo
     from dalembert.experiments.base import Listed
     from dalembert.methods.base import MethodInfo
     from dalembert.systems import System
     from dalembert.tables import Table
 
-    Rows = Table[SystemInfo] | Table[MethodInfo] | Table[Listed]
+    Rows = Table[SystemInfo] | Table[MechanismInfo] | Table[MethodInfo] | Table[Listed]
 NARROW = ("name", "id", "order", "keeps", "summary", "title")  # columns shown in a narrow terminal
 
 
 def list_(
-    what: Annotated[str, typer.Argument(help="systems, methods or experiments")] = "", form: Form = "text", as_json: Json = False
+    what: Annotated[str, typer.Argument(help="systems, mechanisms, methods or experiments")] = "",
+    form: Form = "text",
+    as_json: Json = False,
 ) -> None:
-    """List systems, methods and experiments, or one of them."""
+    """List systems, mechanisms, methods and experiments, or one of them."""
     known: dict[str, Callable[[], Rows]] = {
-        "systems": da.list_systems, "methods": da.list_methods, "experiments": da.experiments.list_experiments,
+        "systems": da.list_systems, "mechanisms": da.catalog.mechanisms.list_mechanisms, "methods": da.list_methods, "experiments": da.experiments.list_experiments,
     }  # fmt: skip
     if what and what not in known:
         raise UserError(f"there is nothing called {what!r} to list{suggest(what, known)}")

@@ -98,7 +98,7 @@ class Constraints:
 
 def pose(system: Assembled, chosen: Coordinates, mechanism: Description, pinned: Mapping[str, float | None]) -> Array:
     """Coordinates near those of the drawing that close all joints, with bodies and freedoms of joints held as pinned."""
-    q, _ = chosen.start()
+    q = _clean(chosen.start()[0], chosen.size)
     rows = Constraints(system, chosen, _pins(system, chosen, mechanism, pinned, q))
     g, _ = rows.scaled(q)
     if float(np.abs(g).max(initial=0.0)) <= 1e-15:
@@ -106,7 +106,12 @@ def pose(system: Assembled, chosen: Coordinates, mechanism: Description, pinned:
     found, left = rows.solve(q)
     if left > CLOSED:
         raise InconsistentState(_open(system, chosen, mechanism, rows, found, bool(pinned)))
-    return found
+    return _clean(found, chosen.size)
+
+
+def _clean(q: Array, size: float) -> Array:
+    """Coordinates without the rounding of a drawing: next to those of the size of the mechanism, such numbers are zero."""
+    return np.where(np.abs(q) <= 1e-16 * max(1.0, size), 0.0, q)
 
 
 def _pins(

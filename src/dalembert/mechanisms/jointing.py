@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert.checking import number, positive
+from dalembert.checking import number, positive, reals, shown
 from dalembert.errors import ModelError, suggesting
 from dalembert.mechanisms import joints, rotations
 from dalembert.mechanisms import rolling as contacts
@@ -191,29 +191,31 @@ class Jointing(Description):
 
     @suggesting
     def rolling(
-        self, name: str, on: Where, body: Where, *, radius: float, normal: ArrayLike | str | None = None,
+        self, name: str, on: Where, body: Where, *, radius: ArrayLike, normal: ArrayLike | str | None = None,
         at: ArrayLike | None = None, axis: ArrayLike | str | None = None, center: ArrayLike | None = None,
     ) -> joints.Joint:  # fmt: skip
-        """Let a body roll without slipping on a plane of `on`: a thin disc with an `axis`, or a ball where there is none.
+        """Let a body roll without slipping on a plane of `on`: a ball, a thin disc with an `axis`, or an ellipsoid.
 
         The plane goes through the point `at` of the world as drawn, the origin where nothing is said, with this `normal` (z; of a
-        mechanism in the plane, y). `center` is the centre of disc or ball, by default the origin of the body's frame.
+        mechanism in the plane, y). `center` is the centre of what rolls, by default the origin of the body's frame. Three numbers
+        as `radius` are the semi-axes of an ellipsoid along the axes of the body.
         """
-        usual = (0.0, 1.0, 0.0) if self.flat else (0.0, 0.0, 1.0)
-        up = rotations.direction("normal", normal, usual)
-        if self.flat and axis is None:
-            axis = "z"
-        kind = contacts.RollingBall if axis is None else contacts.RollingDisc
+        up = rotations.direction("normal", normal, (0.0, 1.0, 0.0) if self.flat else (0.0, 0.0, 1.0))
+        axis = "z" if self.flat and axis is None else axis
         other, ground = self.get_body(body), self.get_body(on)
         middle = other.origin if center is None else self._vector("center", center)
-        z = up if axis is None else rotations.direction("axis", axis)
+        semi = reals("radius", radius, ModelError, "one radius, or three semi-axes")
+        if semi.shape not in ((), (3,)) or (semi <= 0).any() or (semi.ndim and axis is not None):
+            raise ModelError(f"radius is one positive number, or three semi-axes without an axis, not {shown(radius)}")
+        own = np.eye(3) if axis is None else np.asarray(other.rotation.T @ rotations.frame(rotations.direction("axis", axis)))
+        r = [float(x) for x in np.broadcast_to(semi, (3,))]
         marks = [
             Marker(
                 ground.inside(self._vector("at", (0.0, 0.0, 0.0) if at is None else at)), ground.rotation.T @ rotations.frame(up)
             ),
-            Marker(other.inside(middle), np.asarray(other.rotation.T @ rotations.frame(z))),
+            Marker(other.inside(middle), own),
         ]
-        return self._touch(kind, name, ground, other, marks, radius=positive("radius", radius, ModelError))
+        return self._touch(contacts.Rolling, name, ground, other, marks, semi=(r[0], r[1], 0.0 if axis is not None else r[2]))
 
     @suggesting
     def knife_edge(self, name: str, on: Where, body: Where, *, at: ArrayLike, axis: ArrayLike | str) -> joints.Joint:
@@ -225,7 +227,7 @@ class Jointing(Description):
         return self._touch(contacts.KnifeEdge, name, ground, other, marks)
 
     def _touch(
-        self, kind: type[contacts.Contact], name: str, on: Body, body: Body, marks: list[Marker], **more: float
+        self, kind: type[contacts.Contact], name: str, on: Body, body: Body, marks: list[Marker], **more: object
     ) -> joints.Joint:
         name = self._new(name)
         if not body.rotates or body.name == on.name:

@@ -48,35 +48,27 @@ class Contact(Joint):
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class RollingBall(Contact):
-    """A ball of a radius, about the origin of `B`, on the plane of `A` with the normal z."""
+class Rolling(Contact):
+    """An ellipsoid about the origin of `B`, with semi-axes `D` along its axes, on the plane of `A` with the normal `n = z`.
 
-    radius: float
-
-    def touching(self, A: Frame, B: Frame) -> SX:
-        return B.origin - self.radius * A.z
-
-    def rows(self, A: Frame, B: Frame, t: SX) -> list[SX]:
-        return [ca.dot(A.z, B.origin - A.origin) - self.radius]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class RollingDisc(Contact):
-    """A thin disc of a radius, about the origin of `B` with the axis z, on the plane of `A` with the normal z.
-
-    The lowest point of its rim is `o - r u` with `u = (n - (n . z) z) / |n - (n . z) z|`, at the height
-    `n . o - r sqrt(1 - (n . z)^2)`.
+    A ball has three equal semi-axes, the third one of a thin disc is zero. With the normal `m` in the axes of `B` the lowest
+    point is `-D^2 m / sqrt(m . D^2 m)`, at the height `n . o - sqrt(m . D^2 m)`.
     """
 
-    radius: float
+    semi: tuple[float, float, float]
+
+    def _normal(self, A: Frame, B: Frame) -> tuple[SX, SX]:
+        """`D^2 m`, and its product with `m`."""
+        m = B.axes.T @ A.z
+        scaled = SX(ca.DM(self.semi)) ** 2 * m
+        return scaled, ca.dot(m, scaled)
 
     def touching(self, A: Frame, B: Frame) -> SX:
-        up = A.z - ca.dot(A.z, B.z) * B.z
-        return B.origin - self.radius * up / ca.sqrt(ca.dot(up, up))
+        scaled, square = self._normal(A, B)
+        return B.origin - B.axes @ scaled / ca.sqrt(square)
 
     def rows(self, A: Frame, B: Frame, t: SX) -> list[SX]:
-        height, tilt = ca.dot(A.z, B.origin - A.origin), ca.dot(A.z, B.z)
-        return [height**2 - self.radius**2 * (1 - tilt**2)]
+        return [ca.dot(A.z, B.origin - A.origin) ** 2 - self._normal(A, B)[1]]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

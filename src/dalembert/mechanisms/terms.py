@@ -19,7 +19,7 @@ from dalembert.mechanisms import forces, joints
 from dalembert.mechanisms.description import Description
 from dalembert.mechanisms.frames import Frame
 from dalembert.mechanisms.laws import Data, Frames, Law, Parameters, Term, marked, places
-from dalembert.mechanisms.rolling import Contact, KnifeEdge, RollingBall, RollingDisc
+from dalembert.mechanisms.rolling import Contact, KnifeEdge, Rolling
 from dalembert.mechanisms.rotations import Array
 from dalembert.systems.tracing import symbols, to_sx
 
@@ -66,7 +66,7 @@ class Terms:
         def function(F: Frames, held: Frames, d: Data, t: SX) -> SX:
             return ca.vertcat(*rows(joint, marked(F[0], d, "a"), marked(F[1], d, "b"), t))
 
-        key: Hashable = (kind, joint.radius) if isinstance(joint, (RollingBall, RollingDisc)) else kind
+        key: Hashable = (kind, joint.semi) if isinstance(joint, Rolling) else kind
         if not isinstance(joint, KnifeEdge):
             self.add(joint.name, "holonomic", ends, Law(key, function), data)
         if isinstance(joint, Contact):
