@@ -75,3 +75,8 @@ def test_the_bicycle_has_the_modes_of_the_benchmark():
     weights, *_ = np.linalg.lstsq(np.stack(modes, axis=1), steer, rcond=None)
     assert np.abs(np.stack(modes, axis=1) @ weights - steer).max() < 1e-5 * np.abs(steer).max()
     assert np.abs(weights[:2]).max() > 0.1 * np.abs(steer).max()
+
+
+def test_a_rattleback_reverses_its_spin_one_way():
+    sol = da.simulate(mechanisms.rattleback().assemble(), "spark-2", t_end=1.5, step=0.0025)
+    assert sol.body("celt").angular_velocity[:, 2].max() > 2.0  # it began with -5

@@ -43,6 +43,7 @@ from dalembert.catalog.ports import (
 )
 from dalembert.checking import declared
 from dalembert.errors import ModelError, suggest
+from dalembert.mechanisms import Mechanism
 from dalembert.systems import System
 from dalembert.tables import Table
 
@@ -135,13 +136,18 @@ def list_systems() -> Table[SystemInfo]:
     for maker in _MAKERS:
         system = maker()
         summary = (maker.__doc__ or "").strip().splitlines()[0]
-        rows.append(SystemInfo(maker.__name__.replace("_", "-"), system.n, system.m, summary, maker))
+        rows.append(SystemInfo(_dashed(maker), system.n, system.m, summary, maker))
     return Table(rows, columns=("name", "coordinates", "constraints", "summary"))
+
+
+def _dashed(maker: Callable[..., object]) -> str:
+    return maker.__name__.replace("_", "-")
 
 
 def make(name: str, **parameters: float) -> System:
     """A system of the catalog by its name, for example `make("double-pendulum", m1=2.0)`; a mechanism is assembled."""
-    known = {maker.__name__.replace("_", "-"): maker for maker in (*mechanisms.MAKERS, *_MAKERS)}
+    makers: tuple[Callable[..., System | Mechanism], ...] = (*mechanisms.MAKERS, *_MAKERS)
+    known = {_dashed(maker): maker for maker in makers}
     if name not in known:
         raise ModelError(f"there is no system {name!r} in the catalog{suggest(name, known)}")
     try:

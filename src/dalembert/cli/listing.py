@@ -35,7 +35,8 @@ def list_(
 ) -> None:
     """List systems, mechanisms, methods and experiments, or one of them."""
     known: dict[str, Callable[[], Rows]] = {
-        "systems": da.list_systems, "mechanisms": da.catalog.mechanisms.list_mechanisms, "methods": da.list_methods, "experiments": da.experiments.list_experiments,
+        "systems": da.list_systems, "mechanisms": da.catalog.mechanisms.list_mechanisms, "methods": da.list_methods,
+        "experiments": da.experiments.list_experiments,
     }  # fmt: skip
     if what and what not in known:
         raise UserError(f"there is nothing called {what!r} to list{suggest(what, known)}")
