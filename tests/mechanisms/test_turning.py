@@ -41,9 +41,7 @@ def jacobi(J, T2, L2, t, shift):
     return np.stack([a1 * cn, a2 * sn, a3 * dn], axis=1)
 
 
-@pytest.mark.parametrize(
-    ("rotation", "third"), [("directors", 2.8), ("quaternion", 2.8), ("directors", 3.0)]
-)  # the last one is flat
+@pytest.mark.parametrize(("rotation", "third"), [("directors", 2.8), ("quaternion", 2.8), ("directors", 3.0)])
 def test_a_body_turns_over_about_its_intermediate_axis(rotation, third):
     """Started next to the second axis it turns over and over; Jacobi's elliptic functions say when."""
     J, T2 = (1.0, 2.0, third), 200.0

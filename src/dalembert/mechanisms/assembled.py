@@ -16,11 +16,13 @@ from dalembert.mechanisms.drawing import picture
 from dalembert.mechanisms.forces import Motion
 from dalembert.mechanisms.rotations import Array
 from dalembert.systems import plain
+from dalembert.systems.composed import lifted
 from dalembert.systems.mechanical import Mechanical
 
 RATES = {  # at constant velocities
     "frame_rates": "frames", "measure_rates": "measures", "sensed_rates": "sensed", "sensed_curvature": "sensed_rates",
 }  # fmt: skip
+RESULTS = ("frames", "measures", "wrench", "sensed", "all_jacobian", "sensed_slopes", *RATES)  # what only results ask for
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,14 @@ class Assembled(Mechanical):
         if name not in self.joints:
             raise ModelError(f"{self.name!r} has no joint {name!r}{suggest(name, self.joints)}")
         return self.joints[name]
+
+    def function(self, role: str) -> ca.Function:
+        if role not in self._functions and role in RESULTS:  # in single numbers, however many elements there are
+            if self.scalars is not None:
+                self._adopt(role, lifted(self.scalars.function(role), self.scalars, self))
+            else:
+                self._define(role, self._derived(role))
+        return super().function(role)
 
     def _derived(self, role: str) -> SX:
         if role in self._recipes:

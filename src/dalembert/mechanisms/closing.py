@@ -45,21 +45,22 @@ class Constraints:
 
     def __init__(self, system: Assembled, chosen: Coordinates, pins: Sequence[tuple[ca.SX, float]] = (), t: float = 0.0) -> None:
         self.system, self.t, self.par = system, t, system.pack()
-        own = [system.expression("holonomic")] if system.mh else []
-        slopes = [system.role("normal")] if system.mh else []
         extra = ca.vertcat(ca.SX(0, 1), *(x - goal for x, goal in pins), *chosen.unit(system.q))
-        g, G = ca.vertcat(ca.SX(0, 1), *own, extra), ca.vertcat(*slopes, ca.jacobian(extra, system.q))
-        self.function = ca.Function("g", [system.q, system.t, system.par], [ca.densify(g), G])
+        self.extra = ca.Function("g", [system.q], [ca.densify(extra), ca.jacobian(extra, system.q)])
         frames = system.role("frames")
         self.size = chosen.size
         scale = np.tile(np.r_[np.full(3, 1 / self.size), np.ones(9)], len(system.masses))
         J = ca.Function("J", [system.q], [ca.jacobian(frames, system.q)])(chosen.start()[0])
-        moved = np.asarray(ca.densify(ca.sum1((ca.DM(scale) * J.T.T) ** 2)).full()).ravel() if J.numel() else np.ones(system.n)
+        moved = np.asarray((diags(scale) @ J.sparse()).power(2).sum(axis=0)).ravel()
         self.weights = np.where(moved > 0, moved, 1.0)
 
     def at(self, q: Array) -> tuple[Array, csc_matrix]:
         """Residuals and slopes."""
-        g, G = self.function(q, self.t, self.par)
+        g, G = self.extra(q)
+        if self.system.mh:
+            s, par = self.system, self.par
+            g = ca.vertcat(s.value("holonomic", par, q=q, t=self.t), g)
+            G = ca.vertcat(s.value("normal", par, q=q, t=self.t), G)
         return np.asarray(g.full()).ravel(), csc_matrix(G.sparse())
 
     def scaled(self, q: Array) -> tuple[Array, csc_matrix]:

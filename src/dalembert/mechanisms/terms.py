@@ -101,13 +101,15 @@ class Terms:
 
     def timed(self, name: str, function: Callable[..., object]) -> tuple[Callable[[Data, SX], SX], dict[str, Array | str]]:
         """A function of `t` and of parameters of the mechanism, and these."""
-        wanted = list(inspect.signature(function).parameters)
-        for one in wanted:
-            if one != "t" and one not in self.of.parameters:
+        known, wanted = {"t", *self.of.parameters}, []
+        for one, parameter in inspect.signature(function).parameters.items():
+            if one in known:
+                wanted.append(one)
+            elif parameter.default is parameter.empty:
                 raise ModelError(f"{name!r}: its function uses {one!r}; it may use t and the mechanism's parameters")
 
         def value(d: Data, t: SX) -> SX:
-            out = to_sx(function(*(symbols(t, ()) if one == "t" else symbols(d[one], ()) for one in wanted)))
+            out = to_sx(function(**{one: symbols(t if one == "t" else d[one], ()) for one in wanted}))
             if not out.is_scalar():
                 raise ModelError(f"{name!r}: its function must return one number, got the shape {out.shape}")
             return out
