@@ -21,6 +21,7 @@ from dalembert.mechanisms.frames import Frame
 from dalembert.mechanisms.placements import Placement
 from dalembert.mechanisms.repeating import Signed, ground, groups
 from dalembert.mechanisms.rotations import Array
+from dalembert.mechanisms.rubbing import rubbing
 from dalembert.mechanisms.terms import Terms
 from dalembert.systems.elements import Element
 
@@ -167,7 +168,7 @@ class Absolute(Placed):
             rows += [Row(term.name, i, False) for term in group.terms for i in group.kept]
         mass = Signed([*self.masses.values(), *self.inertias.values()], self.matrix)
         roles: dict[str, object] = {"mass": mass, "elements": elements}
-        return Made({**roles, **self.driven(terms), **self.rolling(terms)}, rows)
+        return Made({**roles, **self.driven(terms), **self.rolling(terms), **rubbing(self, terms, rows)}, rows)
 
 
 def absolute(terms: Terms, rotation: str | None) -> Coordinates:

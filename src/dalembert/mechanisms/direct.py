@@ -13,6 +13,7 @@ from dalembert.mechanisms.coordinates import Coordinates, Made, Row
 from dalembert.mechanisms.frames import Frame
 from dalembert.mechanisms.laws import Term, resistance
 from dalembert.mechanisms.repeating import Signed
+from dalembert.mechanisms.rubbing import rubbing
 
 
 class Direct(Coordinates):
@@ -49,6 +50,7 @@ class Direct(Coordinates):
             **self._damped([t for t in terms if t.role == "dissipation"]),
             **self.driven(terms),
             **self.rolling(terms),
+            **rubbing(self, terms, rows),
         }
         if rows:
             roles["holonomic"] = self._signed(holonomic, "q", "t")

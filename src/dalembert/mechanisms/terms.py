@@ -269,8 +269,7 @@ class Terms:
             self.add(part.name, "dissipation", ends, Law("bushing", damping), data | more)
 
     def _friction(self, part: forces.Friction) -> None:
-        if part.coulomb:
-            raise ModelError(f"friction {part.name!r}: Coulomb friction is not supported in these coordinates")
+        self._coulomb(part)
         if not part.dry:
             self._viscous(part.name, "viscous", part.viscous, part.joint, part.freedom)
             return
@@ -282,6 +281,19 @@ class Terms:
         named = {"damping": self.parameters.add("viscous", part.name, part.viscous)}
         named |= {k: self.parameters.add(k, part.name, getattr(part, k)) for k in ("dry", "speed")}
         self.add(part.name, "dissipation", ends, Law(("friction", key), damping), data | named)
+
+    def _coulomb(self, part: forces.Friction) -> None:
+        if not part.coulomb:
+            return
+        ends, key, x, data = self.measure(part.joint, part.freedom)
+        arm = part.radius if self.is_angle(part.joint, part.freedom) else 1.0
+
+        def function(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            return ca.vertcat(x(F[0], F[1], d), d["coulomb"] * arm, SX(part.speed))
+
+        more = {"coulomb": self.parameters.add("coulomb", part.name, part.coulomb)}
+        law = Law(("coulomb", key, part.name), function)
+        self.all.append(Term(part.name, "friction", ends, law, data | more, None, part.joint))
 
     def _motor(self, part: forces.Motor) -> None:
         ends, key, x, data = self.measure(part.joint, part.freedom)

@@ -57,14 +57,14 @@ def wrench(coordinates: Coordinates, rows: Sequence[Row], q: SX, t: SX, given: M
         term = holonomic.get(joint.name)
         if term is None:
             continue
-        local = _local(coordinates, term, joint.on_b.point, found, given, t)
-        for i in range(local.size2()):
+        part = local(coordinates, term, joint.on_b.point, found, given, t)
+        for i in range(part.size2()):
             if (joint.name, i) in places:
-                out[6 * k : 6 * k + 6, places[joint.name, i]] = local[:, i]
+                out[6 * k : 6 * k + 6, places[joint.name, i]] = part[:, i]
     return out
 
 
-def _local(
+def local(
     coordinates: Coordinates, term: Term, point: np.ndarray, found: Mapping[str, Frame], given: Mapping[str, SX], t: SX
 ) -> SX:
     """Force and torque, at a point of the second body, for a unit of each multiplier."""
