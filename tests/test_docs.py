@@ -78,6 +78,7 @@ def test_code_of_the_page_on_ensembles_runs():
         "how_to_equations",
         "how_to_names",
         "how_to_tables",
+        "mechanisms",
         "scale",
         "nonholonomic",
         "port_hamiltonian",

@@ -41,6 +41,8 @@ def test_the_reaction_of_a_pendulum_is_that_of_the_formula():
     np.testing.assert_allclose(force[:, 0], along, atol=1e-10)
     np.testing.assert_allclose(force[:, 1], across, atol=1e-10)
     np.testing.assert_allclose(sol.energy, sol.energy[0], atol=1e-10)
+    np.testing.assert_array_equal(sol["pin.angle"], a)
+    np.testing.assert_array_equal(sol["pin.angle_rate"], w)
     stored = sol.joint("pin").reaction
     assert stored.t is sol.t_lam
     np.testing.assert_allclose(stored.within("bar").force[:, 0], np.interp(stored.t, sol.t, along), atol=2e-2)
@@ -136,6 +138,9 @@ def test_bodies_in_space():
     np.testing.assert_allclose(sol.sensor("speed")[0], v + np.cross(w, R[:, 2]), atol=1e-14)
     np.testing.assert_allclose(sol.sensor("felt"), [[0, 0, -2.0]] * len(sol.t), atol=1e-12)
     np.testing.assert_allclose(sol.sensor("far"), np.linalg.norm(b.position, axis=1))
+    np.testing.assert_array_equal(sol["tip"], sol.sensor("tip"))
+    np.testing.assert_array_equal(sol["speed.z"], sol.sensor("speed")[:, 2])
+    assert (sol.unit("felt.x"), sol.unit("far")) == ("m/s^2", "m")
     data = sol.to_xarray()
     assert data["tip"].dims == ("time", "axis")
     assert data["far"].dims == ("time",)

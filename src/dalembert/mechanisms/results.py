@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.motions import BodyMotion, JointMotion, Reaction
 from dalembert.mechanisms.rotations import Array
 from dalembert.solution.mechanical import MechanicalSolution
+from dalembert.solution.names import Columns, several, single, unit
 from dalembert.solution.tabular import Variables
 from dalembert.systems.base import System
 
@@ -167,6 +168,36 @@ class MechanismSolution(MechanicalSolution):
 
     def _summary(self) -> list[tuple[str, str]]:
         return [("degrees of freedom", str(self.system.freedoms)), *super()._summary()]
+
+    def _columns(self) -> Columns:
+        """Beside those of any mechanical system: freedoms of joints, `elbow.angle`, their rates, and sensors, `tip.x`."""
+        out, t = dict(super()._columns()), self.t
+        length, time = (unit(self.system, kind) for kind in ("length", "time"))
+        for joint in self.system.joints.values():
+            for name, turns in zip(joint.freedoms, joint.turns, strict=True):
+                of = "rad" if turns else length
+                out |= single(f"{joint.name}.{name}", partial(self._value, joint.name, name), t, of)
+                rate = f"{of}/{time}" if of and time else ""
+                out |= single(f"{joint.name}.{name}_rate", partial(self._rate, joint.name, name), t, rate)
+        for sensor, measures in self.system.sensors.items():
+            below = {"velocity": f"/{time}", "acceleration": f"/{time}^2"}.get(measures, "")
+            of = f"{length}{below}" if length and time else ""
+            if measures == "distance":
+                out |= single(sensor, partial(self.sensor, sensor), t, of)
+            else:
+                names = [f"{sensor}.{axis}" for axis in "xyz"[: self.system.space]]
+                out |= several(names, partial(self.sensor, sensor), t, [of] * len(names))
+        return out
+
+    def _value(self, joint: str, freedom: str) -> Array:
+        return self.joint(joint).values[freedom]
+
+    def _rate(self, joint: str, freedom: str) -> Array:
+        return self.joint(joint).rates[freedom]
+
+    def __getitem__(self, name: str) -> Array:
+        """A variable by its name; of a sensor all entries: `sol["tip"]`, or `sol["tip.x"]`."""
+        return self.sensor(name) if name in self.system.sensors else super().__getitem__(name)
 
     def _variables(self, data: Variables, coords: Variables) -> None:
         super()._variables(data, coords)
