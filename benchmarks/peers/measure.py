@@ -15,6 +15,7 @@ from peers.solvers.base import Case, Failed, Peer, Rows, Unsupported, clock
 
 CAP = 1.0  # CPU seconds of a run beyond which no finer setting is tried
 SETUP = 8.0  # CPU seconds of a preparation, compilers included, beyond which no further variant is tried
+SHORT = 0.1  # CPU seconds of a run up to which one is made before each that is timed
 PATIENCE = 2  # settings in a row that fail, gain nothing, or are beaten by another variant, after which a variant is left
 
 
@@ -126,9 +127,14 @@ def fastest(trials: list[Trial], level: float) -> Trial | None:
 
 
 def rounds(cells: list[Cell], repeats: int) -> None:
-    """Time all cells in turns."""
+    """Time all cells in turns.
+
+    A short run is timed after one that is not, whoever's it is: else what it finds in the caches depends on the cell before it.
+    """
     gc.collect()
     for _ in range(repeats):
         for cell in cells:
             assert cell.trial.case is not None
+            if cell.trial.seconds < SHORT:
+                cell.trial.case.run()
             cell.seconds.append(clock(cell.trial.case.run)[0])

@@ -15,7 +15,7 @@ HEAD = """\
 
 Written by `python benchmarks/peers`. The same problems to the same accuracy with dalembert and with its peers, all in one run on
 one machine, in turns. Times are CPU times of one core, the best of {repeats} where nothing else is said, with the median's excess
-over the best in brackets. Machines are noisy: read the ratios.
+over the best in brackets; before a short run is timed, the same one is made once. Machines are noisy: read the ratios.
 """
 RULES = """\
 **What is compared.** A problem asks for states at equal times. A level is met where the energy at all these times, and each
