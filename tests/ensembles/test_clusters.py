@@ -211,3 +211,26 @@ def test_samples_of_a_part_are_those_of_the_whole():
     assert part.members == 4
     np.testing.assert_array_equal(part.parameters["m1"], masses(10)[3:7])
     assert part.starts["q"].shape == (4, 4)
+
+
+def test_a_finished_sweep_starts_no_cluster_from_the_shell(client, tmp_path, monkeypatch):
+    """The shell looks for a cluster when there is work for one, and reads what is finished without."""
+    from typer.testing import CliRunner
+
+    from dalembert.cli import app
+
+    study = tmp_path / "study.toml"
+    address = client.scheduler.address
+    study.write_text(
+        f'system = "double-pendulum"\nmethod = "rattle"\nt_end = 0.1\nstep = 0.01\nstore = "a.zarr"\naddress = "{address}"\n'
+        'reduce = "final"\n[samples]\nm1 = [1.0, 1.5, 2.0]\n'
+    )
+    first = CliRunner().invoke(app, ["sweep", str(study)])
+    assert first.exit_code == 0, first.output
+    assert "dashboard" in first.output
+    monkeypatch.setattr(sweeping, "_run", None)
+    monkeypatch.setattr("distributed.Client", None)
+    again = CliRunner().invoke(app, ["sweep", str(study)])
+    assert again.exit_code == 0, again.output
+    assert "dashboard" not in again.output
+    assert "3 members" in again.output

@@ -41,6 +41,7 @@ from dalembert.catalog.ports import (
     three_carts,
     windy_pendulum,
 )
+from dalembert.catalog.structures import beam, cloth, truss
 from dalembert.checking import declared
 from dalembert.errors import ModelError, suggest
 from dalembert.mechanisms import Mechanism
@@ -55,6 +56,9 @@ _MAKERS: tuple[Callable[..., System], ...] = (
     cart_pendulum,
     net,
     spring_net,
+    truss,
+    cloth,
+    beam,
     spherical_pendulum,
     four_particles,
     four_particles_damped,
@@ -81,11 +85,13 @@ _MAKERS: tuple[Callable[..., System], ...] = (
 __all__ = [
     "ball_on_turntable",
     "ball_on_turntable_solution",
+    "beam",
     "cart_pendulum",
     "cart_with_pendulum",
     "chain",
     "chaplygin_sleigh",
     "circuit",
+    "cloth",
     "contact_oscillator",
     "contact_start",
     "dc_motor",
@@ -114,6 +120,7 @@ __all__ = [
     "spring_net",
     "synchronous_machine",
     "three_carts",
+    "truss",
     "windy_pendulum",
 ]
 

@@ -59,20 +59,23 @@ def sweep(study: Annotated[Path, typer.Argument(help="A TOML file.")], quiet: Qu
 
     Started again, it runs only what is missing.
     """
-    from dalembert.ensembles.clusters import connected  # and with it the engine, which `--help` does without
+    from dalembert.ensembles.clusters import Connection  # and with it the engine, which `--help` does without
 
     whole = SweepStudy(study)
     job, samples = whole.job(), whole.samples()
     own: dict[str, Any] = {k: whole.data[k] for k in ("members", "seed", "reduce") if k in whole.data}
     options: dict[str, Any] = {**job.options, **own}
     store = study.parent / whole.data["store"]
+    client = Connection(
+        whole.data.get("address"),
+        whole.data.get("cores"),
+        lambda found: say(f"dashboard: {found.dashboard_link}", quiet or as_json),
+    )
     try:
-        with connected(whole.data.get("address"), whole.data.get("cores"), "127.0.0.1:0") as client:
-            say(f"dashboard: {client.dashboard_link}", quiet or as_json)
-            data = da.sweep(
-                job.system, job.method, samples=samples, t_end=job.t_end, step=job.step, store=store, client=client,
-                progress=False if quiet or as_json else None, **options,
-            )  # fmt: skip
+        data = da.sweep(
+            job.system, job.method, samples=samples, t_end=job.t_end, step=job.step, store=store, client=client,
+            progress=False if quiet or as_json else None, **options,
+        )  # fmt: skip
     except DalembertError as error:
         if isinstance(error, (ValueError, TypeError)):
             raise whole.blame(error) from error

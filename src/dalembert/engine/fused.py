@@ -25,6 +25,7 @@ EXACT = {
     ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO, ca.OP_ASSIGN, ca.OP_FMIN, ca.OP_FMAX,
     ca.OP_SIGN,
 }  # fmt: skip
+LONG = 60_000  # characters of source beyond which a compiler takes its time
 LONGEST = 64  # operations of one loop: more would not fit into registers
 HEAD = """#include <math.h>
 static inline double da_sign(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }
@@ -125,7 +126,7 @@ class Fused:
         self._names: dict[str, str] = {}
         drafts = [[self._drafted(chain, part) for part in _grouped(chain)] for chain in chains]
         self.source = HEAD + "".join(f"void {name}{body}" for body, name in self._names.items())
-        self._library = compiler.load(self.source, FLAGS)
+        self._library = compiler.load(self.source, FLAGS if len(self.source) < LONG else ("-O1",))
         self._keep: list[object] = []
         self.calls: list[list[list[Call]]] = [
             [[self._bound(x) if isinstance(x, tuple) else x for x in calls] for calls in lists] for lists in drafts

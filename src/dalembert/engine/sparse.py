@@ -33,6 +33,7 @@ EXACT = (16 * EPS) ** 2  # the square of a size that is rounding
 FLOOR = 1e-11  # the size of a change below which one that does not shrink is round-off
 SAVED = 1e-9  # seconds for each entry of each array, where loops are compiled
 PRICE = 0.3  # seconds of a compiler
+MOST = 1000  # operations on arrays, beyond which a compiler takes longer than it can save
 REFRESH = 0.2  # how much an iteration must gain with factors that are dear
 
 
@@ -135,9 +136,11 @@ class Sparse(VirtualMachine):
     def _compiled(self, wanted: bool | str, steps: int) -> bool:
         if wanted is False or (wanted == "auto" and compiler.find() is None):
             return False
-        entries = sum(len(chain.nodes.arrays[w.out]) for chain in self._chains for work in chain.work for w in work)
+        every = [len(chain.nodes.arrays[w.out]) for chain in self._chains for work in chain.work for w in work]
+        if wanted == "auto" and len(every) > MOST:
+            return False
         # what is not the same to the last bit must not depend on the length of a run
-        if wanted == "auto" and exact(self._chains) and steps * entries * SAVED < PRICE:
+        if wanted == "auto" and exact(self._chains) and steps * sum(every) * SAVED < PRICE:
             return False
         try:
             return bool(self._fused.calls)

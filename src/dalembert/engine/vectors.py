@@ -69,7 +69,7 @@ class Translation:
             values = self._call(mx.which_function(), [self.work[j] for j in i])
             self.work.update({j: v for j, v in zip(o, values, strict=True) if j >= 0})
         elif op in (ca.OP_VERTSPLIT, ca.OP_HORZSPLIT):
-            self._split(mx, self.work[i[0]], o)
+            self._split(mx, self.work[i[0]], o, op == ca.OP_HORZSPLIT)
         else:
             self.work[o[0]] = self._value(op, mx, [self.work[j] for j in i])
 
@@ -103,14 +103,14 @@ class Translation:
             return Value(nodes.apply(op, [self.flat(x) for x in v]))
         raise Unknown
 
-    def _split(self, mx: ca.MX, v: Value, outputs: list[int]) -> None:
-        cuts = mx.info()["offset"]
-        if v.columns or mx.dep(0).size2() != 1 or not mx.dep(0).is_dense():
+    def _split(self, mx: ca.MX, v: Value, outputs: list[int], across: bool) -> None:
+        """A matrix in groups of columns, or a column in groups of rows."""
+        if not across and mx.dep(0).size2() != 1:
             raise Unknown
         whole = self.flat(v)
-        for j, (a, b) in zip(outputs, pairwise(cuts), strict=True):
+        for j, (a, b) in zip(outputs, pairwise(mx.info()["offset"]), strict=True):  # where their nonzeros begin
             if j >= 0:
-                self.work[j] = Value(self.nodes.part(whole, a, b))
+                self.work[j] = Value(self.nodes.part(whole, int(a), int(b)))
 
     def _entries(self, v: Value, places: Indices) -> Value:
         if (places < 0).any():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,10 +42,20 @@ class Piece:
     errors: list[str]
 
 
+@dataclass(frozen=True)
+class Connection:
+    """A cluster that is not looked for, or started, before there is work for it; `announce` is told of its client."""
+
+    address: str | None
+    cores: int | None
+    announce: Callable[[Client], None]
+
+
 @suggesting
 def sweep(
     system: System, method: str | Method, *, samples: Mapping[str, object], t_end: float, step: float,
-    store: str | Path | None = None, client: Client | str | None = None, members: int | None = None, seed: int | None = None,
+    store: str | Path | None = None, client: Client | Connection | str | None = None,
+    members: int | None = None, seed: int | None = None,
     q: ArrayLike | None = None, v: ArrayLike | None = None, p: ArrayLike | None = None,
     x: ArrayLike | None = None, y: ArrayLike | None = None, z: ArrayLike | None = None,
     t0: float = 0.0, u: object = None, parameters: Mapping[str, ArrayLike] | None = None,
@@ -104,10 +114,15 @@ def _key(job: Job) -> str:
 
 
 @contextmanager
-def connected(client: Client | str | None, cores: int | None, dashboard: str | None = None) -> Iterator[Client]:
+def connected(client: Client | Connection | str | None, cores: int | None, dashboard: str | None = None) -> Iterator[Client]:
     """The client that was given, or one of a cluster that lives as long as it is needed."""
     from distributed import Client, LocalCluster
 
+    if isinstance(client, Connection):
+        with connected(client.address, client.cores, "127.0.0.1:0") as found:
+            client.announce(found)
+            yield found
+        return
     if isinstance(client, Client):
         yield client
         return

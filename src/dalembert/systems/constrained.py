@@ -290,6 +290,9 @@ class Constrained(Composed):
         """The dissipative force `R(q, v) v`."""
         if not self.has("dissipation"):
             return type(q)(self.nv, 1)
+        if self.scalars is not None and q is self.q and v is self.v and t is self.t:  # element by element
+            drags = (e.column("drag", self) for e in self.repeated if "dissipation" in e.roles)
+            return sum(drags, self.own("dissipation") @ v)
         return self.expression("dissipation", q=q, v=v, t=t, p=p) @ v
 
     def energy_rate(self, q: SX, p: SX | None, t: SX) -> SX:

@@ -211,6 +211,8 @@ class Repeated:
             return ca.densify(ca.gradient(self.roles["potential"], self.q))
         if role == "normal":
             return ca.jacobian(self.roles["holonomic"], self.q)
+        if role == "drag":
+            return ca.densify(self.roles["dissipation"] @ self.v)
         if role == "rate":
             return ca.densify(ca.jacobian(self.roles["holonomic"], self.t))
         if role == "radius":
