@@ -75,7 +75,9 @@ def test_code_of_the_page_on_ensembles_runs():
     [
         "getting_started",
         "guide",
+        "how_to_controllers",
         "how_to_equations",
+        "how_to_events",
         "how_to_names",
         "how_to_tables",
         "mechanisms",

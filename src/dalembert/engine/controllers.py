@@ -35,7 +35,8 @@ class Sampled:
         What the controller keeps from sample to sample, at first: an array, passed and returned.
     traced
         Whether the controller is a model function as well: NumPy functions, no `if` on its arguments, and nothing that it
-        remembers beside its state. It is then called once with symbols, and compiled where the steps are.
+        remembers beside its state. It is then called once with symbols, and compiled where the steps are. What it refers to is
+        taken as it is then: make another `Sampled` for other gains, or pass them as parameters of the system.
     """
 
     controller: Callable[..., object]

@@ -24,6 +24,7 @@ from dalembert.systems.base import System, column
 from dalembert.systems.symbolic import to_sx
 
 NEAR = 1e-6  # of the time between samples: a step that begins so close to one begins there
+KEPT = 16  # functions of controllers that are kept with a system
 AGREES = 1e-9  # of a step: by how much a multiple of it may be off the time between samples
 
 Controllers = list[tuple[list[int], Sampled]]  # columns of the inputs, and who sets them
@@ -61,21 +62,18 @@ class Sampler:
         self.wanted = given.arguments(system.parameters)
         own = np.zeros(0) if given.state is None else np.asarray(given.state, dtype=float)
         self.own, self._shape = own.ravel().copy(), own.shape
-        state, t = SX.sym("state", layout.n_state), SX.sym("t")
-        y = _outputs(system, layout, given, state, t)
+        self.function = _function(system, layout, given, self.wanted, own.shape, len(columns))
+        measured = self.function.numel_out(0)
         self._x, self._t, self.par, self.hold = np.zeros(layout.n_state), np.zeros(1), par, np.zeros(len(columns))
-        self._measured, self._after = np.zeros(y.numel()), np.zeros(self.hold.size + self.own.size)
+        self._measured, self._after = np.zeros(measured), np.zeros(self.hold.size + self.own.size)
         self._values: dict[str, object] = {**system.unpack(par), "u": self.hold.copy()}
-        self.law = _law(system, given, self.wanted, y, state, t, own.shape, len(columns)) if given.traced else None
-        if self.law is not None:
-            self._evaluate, self._kept = bind(
-                self.law, [self._x, self.own, self.hold, self._t, par], [self._measured, self._after]
-            )
+        if given.traced:
+            known, found = [self._x, self.own, self.hold, self._t, par], [self._measured, self._after]
         else:
-            measure = ca.Function("measure", [state, t, system.par], [ca.densify(y)])
-            self._evaluate, self._kept = bind(measure, [self._x, self._t, par], [self._measured])
+            known, found = [self._x, self._t, par], [self._measured]
+        self._evaluate, self._kept = bind(self.function, known, found)
         rows = int((t_end - self.t0) / self.every + NEAR) + 1
-        self.count, sizes = 0, (y.numel(), len(columns), own.size)
+        self.count, sizes = 0, (measured, len(columns), own.size)
         self.log = Samples(np.zeros(rows), *(np.zeros((rows, n)) for n in sizes))
 
     def resume(self, before: Sampler) -> None:
@@ -109,7 +107,7 @@ class Sampler:
         self._x[:], self._t[0] = state, t
         self._evaluate()
         log.t[number], log.y[number], log.state[number] = t, self._measured, self.own
-        if self.law is None:
+        if not self.given.traced:
             self._call(t)
         else:
             self.hold[:], self.own[:] = self._after[: self.hold.size], self._after[self.hold.size :]
@@ -162,6 +160,24 @@ class Sampler:
         """The samples before a time."""
         count, log = min(self.count, max(1, math.ceil((end - self.t0) / self.every - NEAR))), self.log
         return Samples(*(a[:count].copy() for a in (log.t, log.y, log.u, log.state)))
+
+
+def _function(
+    system: System, layout: Layout, given: Sampled, wanted: list[str], shape: tuple[int, ...], count: int
+) -> ca.Function:
+    """What is measured, and what a traced controller does with it; made once for each controller and layout of the state."""
+
+    def make() -> tuple[Sampled, ca.Function]:
+        state, t = SX.sym("state", layout.n_state), SX.sym("t")
+        y = _outputs(system, layout, given, state, t)
+        if given.traced:
+            return given, _law(system, given, wanted, y, state, t, shape, count)
+        return given, ca.Function("measure", [state, t, system.par], [ca.densify(y)])
+
+    places = tuple((name, place.start, place.stop) for name, place in layout.fields.items())
+    key = ("sampled", id(given), places, count)  # the controller is kept with what was made: its id is not used again
+    found: tuple[Sampled, ca.Function] = system.cache.get(tuple, key, make, KEPT)
+    return found[1]
 
 
 def _outputs(system: System, layout: Layout, given: Sampled, state: SX, t: SX) -> SX:

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
+import casadi as ca
 import numpy as np
 
 from dalembert.engine import compiler
@@ -14,7 +15,7 @@ from dalembert.engine.machine import Memory, Outcome, Records, Task
 from dalembert.engine.native import Native, limits
 from dalembert.engine.program import WEIGH_EVERY
 from dalembert.engine.run import Layout, Point
-from dalembert.engine.sampled import Sampler, Sampling, upcoming_step
+from dalembert.engine.sampled import KEPT, Sampler, Sampling, upcoming_step
 from dalembert.engine.values import Values, part
 from dalembert.errors import CompilerError
 
@@ -112,12 +113,26 @@ def _width(sampler: Sampler) -> int:
 
 def _compiled(sampler: Sampler, layout: Layout) -> Values | None:
     """The law of a traced controller in C; None where there is none, or where it cannot be written: then it is called back."""
-    if sampler.law is None:
+    if not sampler.given.traced:
         return None
     n, own, held = layout.n_state, sampler.own.size, sampler.hold.size
     fields = {"state": slice(0, n), "own": slice(n, n + own), "held": slice(n + own, n + own + held)}
     whole = _Extended(fields, n + own + held, layout.n_lam, layout.n_unknowns, layout.step)
     try:
-        return Values(sampler.law, ("state", "own", "held", "t", "par"), whole)
+        return _values(sampler.function, whole)
     except CompilerError:
         return None
+
+
+_MADE: dict[int, tuple[ca.Function, Values]] = {}  # the last ones
+
+
+def _values(function: ca.Function, layout: _Extended) -> Values:
+    """A law in C, which a run with the same controller needs again."""
+    found = _MADE.get(function.__hash__())
+    if found is None:
+        found = function, Values(function, ("state", "own", "held", "t", "par"), layout)
+        while len(_MADE) >= KEPT:
+            _MADE.pop(next(iter(_MADE)))
+        _MADE[function.__hash__()] = found  # with the function: hashes are addresses
+    return found[1]
