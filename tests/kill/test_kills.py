@@ -13,7 +13,7 @@ import pytest
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
-@pytest.mark.parametrize(("into", "gate"), [("checkpoint", (50, 20)), ("store", (12, 6))])
+@pytest.mark.parametrize(("into", "gate"), [("checkpoint", (24, 10)), ("store", (10, 5))])
 def test_kills_and_interrupts(into, gate):
     kills, interrupts = (
         int(os.environ.get(f"DALEMBERT_{name}", n)) for name, n in zip(("KILLS", "INTERRUPTS"), gate, strict=True)

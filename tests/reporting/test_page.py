@@ -134,6 +134,41 @@ def test_what_a_report_draws(chromium, tmp_path):
     assert page.complaints == []
 
 
+COLOURED = """(way => {
+  const canvas = document.getElementById('mechanism'), pen = canvas.getContext('2d');
+  const inked = () => {
+    const d = pen.getImageData(0, 0, canvas.width, canvas.height).data;
+    let n = 0;
+    for (let k = 0; k < d.length; k += 4) {
+      const rgb = [d[k], d[k + 1], d[k + 2]];
+      if (d[k + 3] > 250 && Math.max(...rgb) - Math.min(...rgb) > 25) n++;
+    }
+    return n;
+  };
+  dalembert.show(0); const first = inked(), before = canvas.toDataURL();
+  dalembert.show(20); const later = inked(), after = canvas.toDataURL();
+  return [dalembert.drawn[0], first, later, before !== after];
+})()"""
+
+
+@pytest.mark.skipif(browser.PATH is None, reason="no browser here")
+@pytest.mark.parametrize("gl", [True, False])
+def test_bodies_are_drawn_as_lit_surfaces(chromium, tmp_path, gl):
+    """By WebGL where the browser has it, painted otherwise; in colour, and moving."""
+    system = da.catalog.mechanisms.six_axis_arm().assemble(coordinates="joint")
+    sol = da.simulate(system, "rattle", t_end=0.2, step=0.005, u=[0.0] * 6)
+    path = tmp_path / "arm.html"
+    sol.report(path)
+    if not gl:
+        path.write_text(path.read_text(encoding="utf-8").replace('canvas.getContext("webgl"', 'void ("webgl"'), encoding="utf-8")
+    page = chromium.open(path.as_uri())
+    how, first, later, moved = page.value(COLOURED)
+    assert how in (("webgl", "painted") if gl else ("painted",))
+    assert min(first, later) > 4000
+    assert moved
+    assert not [said for said in page.complaints if "rror" in said]  # how fast a picture is read back is no matter here
+
+
 def test_the_report_states_what_was_run(tmp_path):
     sol = da.simulate(da.catalog.double_pendulum(), "rattle", t_end=0.5, step=0.01, parameters={"m1": 2.5})
     text = sol.report(tmp_path / "run.html").read_text()

@@ -120,5 +120,5 @@ function makeScene(canvas, data, colours, units) {
   }, { passive: false });
   canvas.ondblclick = () => { [yaw, pitch, zoom, shift] = [0.7, 0.4, 1, [0, 0]]; show(drawn); };
   const hint = [d === 3 ? "drag: turn, with shift: move" : "drag: move", "wheel: zoom", "double click: as at first"];
-  return { show, hint, get frame() { return drawn; } };
+  return { show, hint, how: surfaces ? surfaces.how : "lines", get frame() { return drawn; } };
 }

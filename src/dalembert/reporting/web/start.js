@@ -40,6 +40,6 @@ unpacked.then(() => {
     if (side && e.target !== slider) player.seek(player.frame + side);
   });
   window.dalembert = {
-    show: player.seek, get frame() { return player.frame; }, get playing() { return player.playing; }, time: () => player.time, names: drawn.map(f => f.id),
+    show: player.seek, get frame() { return player.frame; }, get playing() { return player.playing; }, time: () => player.time, drawn: scenes.map(run => run.scene.how), names: drawn.map(f => f.id),
   };
 });
