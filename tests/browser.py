@@ -12,7 +12,8 @@ import time
 PATH = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 FLAGS = (
     "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-extensions --enable-unsafe-swiftshader --window-size=1200,1000 --remote-debugging-pipe"
+    "--disable-component-update --disable-sync --disable-extensions --enable-unsafe-swiftshader "
+    "--window-size=1200,1000 --remote-debugging-pipe"
 )
 
 
