@@ -79,6 +79,7 @@ def test_code_of_the_page_on_ensembles_runs():
         "how_to_equations",
         "how_to_events",
         "how_to_names",
+        "how_to_solve_ivp",
         "how_to_tables",
         "mechanisms",
         "scale",

@@ -14,7 +14,7 @@ LAYERS = (
     ("discrete",),
     ("methods",),
     ("engine",),
-    ("checkpoint", "course", "keeper", "sensitivities", "simulation", "solution", "store"),
+    ("checkpoint", "course", "defaults", "keeper", "sensitivities", "simulation", "solution", "store"),
     ("analysis", "ensembles", "mechanisms", "reduced"),
     ("plotting",),
     ("reporting",),

@@ -391,3 +391,15 @@ def test_the_action_of_a_motion():
     system = da.Mechanical(1, mass=1.0, potential=lambda q: q[0] ** 2 / 2)
     sol = da.simulate(system, "gauss-3", q=[0.0], v=[1.0], t_end=1.0, step=0.01)
     assert sol.action() == pytest.approx(np.sin(2.0) / 4, abs=1e-9)  # of cos^2 / 2 - sin^2 / 2
+
+
+def test_momentum_of_a_system_with_velocities_of_its_own_is_refused():
+    system = da.Mechanical(("a", "b"), mass=1.0, kinematics=lambda q: [[1.0], [0.5]], name="rolling", initial={"q": [0.0, 0.0]})
+    sol = da.simulate(system, "gauss-1", v=[1.0], t_end=0.1, step=0.05)
+    with pytest.raises(da.ModelError, match="velocities of its own"):
+        sol.momentum("angular", dimension=2)
+
+
+def test_a_star_import_leaves_open_alone():
+    assert "open" not in da.__all__
+    assert callable(da.open)

@@ -8,10 +8,12 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dalembert import defaults
 from dalembert.checkpoint import Checkpoint
 from dalembert.course import Course, MakeWatch
 from dalembert.engine import control, driver, sampled, verdict
@@ -28,7 +30,7 @@ from dalembert.engine.sampling import SampledWays
 from dalembert.engine.watch import Watch
 from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError, suggesting
 from dalembert.keeper import Keeping
-from dalembert.methods.base import Method
+from dalembert.methods.base import Method, find
 from dalembert.methods.reduced import Reduced
 from dalembert.solution import Solution
 from dalembert.store import Store
@@ -38,23 +40,25 @@ from dalembert.systems.constrained import Constrained
 
 @suggesting
 def simulate(
-    system: System, method: str | Method, *, t_end: float, step: float,
+    system: System, method: str | Method | None = None, *, t_end: float, step: float | None = None,
     q: ArrayLike | None = None, v: ArrayLike | None = None, p: ArrayLike | None = None,
     x: ArrayLike | None = None, y: ArrayLike | None = None, z: ArrayLike | None = None, lam: ArrayLike | None = None,
     t0: float = 0.0, u: object = None, parameters: Mapping[str, ArrayLike] | None = None,
     tolerance: float | None = None, max_iterations: int = 25, newton: Newton | None = None,
     adaptive: bool | str | control.Control | None = False, events: object = (), save_every: int = 1,
     progress: bool | None = None, compile: bool | str = "auto", checkpoint: str | Path | None = None,
-    store: str | Path | None = None,
+    store: str | Path | None = None, t_eval: ArrayLike | None = None, rtol: float | None = None, atol: float | None = None,
 ) -> Solution:  # fmt: skip
     """Integrate a system from `t0` to `t_end`, with equal steps where nothing else is said.
 
     Parameters
     ----------
     system, method
-        What moves and how: a method's name (`da.list_methods()`) or an object of `da.methods`.
+        What moves and how: a method's name (`da.list_methods()`) or an object of `da.methods`; by default the one that
+        `da.diagnose` recommends.
     t_end, step
-        Final time and step size; where the step does not divide the time, the last one is of another length.
+        Final time and step size; where the step does not divide the time, the last one is of another length. By default a step
+        with which a trial of some 30 steps has an error of at most 1e-4; `sol.stats["chosen"]` says what was chosen and why.
     q, v, p, x, y, z
         Initial values of the state; the system's own where nothing is given, rest where only `q` is.
     lam
@@ -88,6 +92,11 @@ def simulate(
         A folder `run.zarr` that rows are written to as they come, for runs that do not fit into memory; the same call goes on
         from it, also to a later `t_end`. `da.open` reads it, also while the run goes on.
 
+    t_eval
+        Times at which the solution is wanted, in place of the ends of steps: by steps that are shortened to end there.
+    rtol, atol
+        Step control by the local error, `atol + rtol |y|`: `adaptive=da.control.ErrorControl(rtol, atol)`.
+
     Returns
     -------
     Solution
@@ -96,6 +105,13 @@ def simulate(
     """
     begun = time.perf_counter()
     check_call(system, compile, progress)
+    adaptive = defaults.controller(adaptive, rtol, atol)
+    chosen: list[str] = []
+    if method is None or step is None:
+        given = {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z}
+        start = {"t0": t0, "u": u, "parameters": parameters, "lam": lam, **given}
+        method, step, chosen = _choose(system, method, step, start, t_end, bool(adaptive))
+    wanted_at = None if t_eval is None else defaults.times(t_eval, t0, t_end)
     grid, rule = make_grid(t0, t_end, step, save_every, store is not None), _rule(tolerance, max_iterations, newton)
     if checkpoint is not None and store is not None:
         raise MethodError("a run is written to a checkpoint or to a store, not to both; a store is enough to go on from")
@@ -107,7 +123,29 @@ def simulate(
         case = Case.of(system, method, given, t0=t0, u=rest, parameters=parameters, lam=lam)
         setting = _Setting((grid.t0, grid.t_end), rule, controller, wanted, u, checkpoint, store, controllers)
         run = setting.course(case, grid, rest) if any(event.acts for event in wanted) else _Call(case, grid, setting)
-        return run.solution(compile, progress, begun)
+        solution = run.solution(compile, progress, begun)
+    if chosen:
+        solution.stats["chosen"] = ", ".join(chosen)
+    return solution if wanted_at is None else defaults.evaluated(solution, wanted_at)
+
+
+def _choose(
+    system: System, method: str | Method | None, step: float | None, start: dict[str, Any], t_end: float, controlled: bool
+) -> tuple[str | Method, float, list[str]]:
+    """Method and step where they are not given, and what was chosen, in words."""
+    chosen = []
+    if method is None:
+        given = {name: start[name] for name in ("q", "v", "p", "x", "y", "z")}
+        method, word = defaults.method_for(system, given, start["t0"], start["parameters"])
+        chosen.append(word)
+    if step is None and controlled:
+        step = (t_end - start["t0"]) / 1000
+        chosen.append(f"first step {step:.3g} (a thousandth of the time; step control goes on from it)")
+    elif step is None:
+        trial = partial(simulate, system, method, compile=False, progress=False, **start)
+        step, word = defaults.step_for(lambda h, end: trial(t_end=end, step=h), find(method), system, start["t0"], t_end)
+        chosen.append(word)
+    return method, step, chosen
 
 
 @dataclass(frozen=True)

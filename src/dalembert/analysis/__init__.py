@@ -1,6 +1,7 @@
 """Analysis of a motion (sections, trends, reversibility, growth of errors), of methods (orders, comparisons, diagnosis) and of
 systems near a point (equilibria, linear equations, modes)."""
 
+from dalembert.analysis import advice as advice
 from dalembert.analysis import linear
 from dalembert.analysis.comparison import Comparison, Convergence, compare, convergence
 from dalembert.analysis.diagnosis import Diagnosis, diagnose

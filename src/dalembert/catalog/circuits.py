@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from dalembert.catalog.symbols import Array, Expression, Symbols
 from dalembert.checking import declared
 from dalembert.errors import ModelError
 from dalembert.systems import Picture, PortHamiltonian
+from dalembert.systems.tracing import Model
 
 LENGTHS = {"R": 5, "L": 5, "C": 5, "V": 4, "I": 4, "gyrator": 7, "transformer": 7}  # entries of a component
 Part = tuple[str | float, ...]
@@ -98,25 +100,95 @@ class _Network:
 
 
 @declared(ModelError)
-def circuit(parts: Sequence[Part], ground: str = "ground", name: str = "circuit") -> PortHamiltonian:
+def circuit(parts: Sequence[Part], ground: str = "ground", name: str = "circuit", parameters: bool = False) -> PortHamiltonian:
     """An electrical network from its components, as a port-Hamiltonian system of modified nodal analysis.
 
     A part is a tuple: `("R" | "L" | "C", name, from, to, value)`; `("V" | "I", name, from, to)`, sources whose values are the
     inputs; `("gyrator", name, a, b, c, d, ratio)`, `i_1 = ratio v_2`, `i_2 = -ratio v_1` between the branches a-b and c-d;
     `("transformer", name, a, b, c, d, ratio)`, `v_1 = ratio v_2`. States are the node potentials, then the currents of
     inductors, voltage sources and transformers. `H` is the energy of capacitors and inductors.
+
+    With `parameters` the values of resistors, inductors, capacitors, gyrators and transformers are parameters of the system, by
+    the names of the components: they can be changed, swept, fitted and differentiated by.
     """
     network = _Network(parts, ground)
+    if parameters:
+        return _parametrised(network, name)
     E, (J, B) = network.storage(), network.structure()
     entries = [(int(i), int(j)) for i, j in np.argwhere(E)]
 
     def H(x: Symbols) -> Expression:
         return sum((E[i, j] * x[i] * x[j] / 2 for i, j in entries), 0.0)
 
+    return _system(network, name, H, E, J, network.resistance(), B, None)
+
+
+def _parametrised(network: _Network, name: str) -> PortHamiltonian:
+    """The same with the values of components as parameters: each matrix is a constant and a sum over components."""
+    valued = [c for c in network.components if c.kind not in ("V", "I")]
+    for c in valued:
+        if not c.name.isidentifier():
+            raise ModelError(f"a parameter cannot be called {c.name!r}: give the component a name of letters and digits")
+    reduced = _Network.__new__(_Network)
+    reduced.__dict__.update(network.__dict__)
+
+    def shares(kind: tuple[str, ...], make: Callable[[_Network], Array]) -> tuple[Array, dict[str, Array]]:
+        """What is left without the values of some components, and what a value of one adds for each of them."""
+        zero = {c.name: replace(c, value=_NOTHING[c.kind]) for c in valued if c.kind in kind}
+
+        def with_values(values: dict[str, Component]) -> Array:
+            reduced.components = [values.get(c.name, c) for c in network.components]
+            reduced.currents = [values.get(c.name, c) for c in network.currents]
+            return make(reduced)
+
+        base = with_values(zero)
+        unit = {key: with_values({**zero, key: replace(c, value=1.0)}) - base for key, c in zero.items()}
+        return base, unit
+
+    E0, dE = shares(("L", "C"), lambda n: n.storage())
+    J0, dJ = shares(("gyrator", "transformer"), lambda n: n.structure()[0])
+    R0, dR = shares(("R",), lambda n: n.resistance())
+    B = network.structure()[1]
+    entries = {key: [(int(i), int(j)) for i, j in np.argwhere(d)] for key, d in dE.items()}
+
+    def H(x: Symbols, **values: Expression) -> Expression:
+        return sum((values[k] * dE[k][i, j] * x[i] * x[j] / 2 for k, pairs in entries.items() for i, j in pairs), 0.0)
+
+    E, J, R = (
+        named(lambda base=base, unit=unit, power=power, **v: _summed(base, unit, v, power), unit)
+        for base, unit, power in ((E0, dE, 1), (J0, dJ, 1), (R0, dR, -1))
+    )
+    return _system(network, name, named(H, ("x", *dE)), E, J, R, B, {c.name: c.value for c in valued})
+
+
+_NOTHING = {"R": np.inf, "L": 0.0, "C": 0.0, "gyrator": 0.0, "transformer": 0.0}  # values with which a component adds nothing
+
+
+def _summed(base: Array, parts: dict[str, Array], values: dict[str, Expression], power: int) -> Expression:
+    total: Symbols = base.astype(object)
+    for key, part in parts.items():
+        total = total + part * (values[key] if power == 1 else 1 / values[key])
+    return total
+
+
+def named(function: Callable[..., Expression], names: Iterable[str]) -> Callable[..., Expression]:
+    """A function of keywords as one that has arguments of these names."""
+
+    def call(**given: Expression) -> Expression:
+        return function(**given)
+
+    kind = inspect.Parameter.KEYWORD_ONLY
+    call.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])  # type: ignore[attr-defined]
+    return call
+
+
+def _system(
+    network: _Network, name: str, H: Model, E: Model, J: Model, R: Model, B: Array, parameters: dict[str, float] | None
+) -> PortHamiltonian:
     sources = [c.name for c in network.sources]
     labels = [*(f"v_{node}" for node in network.nodes), *(f"i_{c.name}" for c in network.currents)]
     return PortHamiltonian(
-        labels, hamiltonian=H, E=E, J=J, R=network.resistance(), B=B if sources else None,
+        labels, hamiltonian=H, E=E, J=J, R=R, B=B if sources else None, parameters=parameters,
         z=lambda x: [x[i] for i in range(network.n)], ports=sources or None, name=name, initial={"x": np.zeros(network.n)},
         picture=Picture(units={"time": "s", "energy": "J", **{label: "V" if label[0] == "v" else "A" for label in labels}}),
     )  # fmt: skip

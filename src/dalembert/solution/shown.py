@@ -48,6 +48,7 @@ class Shown:
             ("steps", f"{stats['steps']}, {len(sol.t)} times kept"),
             ("Newton iterations", f"{stats['iterations']} ({stats['iterations_per_step']:.2f} a step)"),
             *sol._summary(),
+            *([("chosen", str(stats["chosen"]))] if "chosen" in stats else []),
             ("time", f"{stats['seconds']:.3g} s ({stats['engine']}), set-up {setup:.2g} s"),
         ]
 

@@ -10,7 +10,7 @@ import numpy as np
 from casadi import SX
 from numpy.typing import ArrayLike
 
-from dalembert.errors import MethodError, ModelError, suggesting
+from dalembert.errors import MethodError, ModelError, suggest, suggesting
 from dalembert.systems import normal_forms, plain, port_changes, port_checks, port_parts, scales
 from dalembert.systems.base import System
 from dalembert.systems.bases import bases, structured_bases
@@ -201,8 +201,13 @@ class PortHamiltonian(System):
         parameters: Mapping[str, ArrayLike] | None = None,
         u: ArrayLike | None = None,
     ) -> Array:
-        """A matrix or vector of the system at a state, as numbers."""
+        """A matrix or vector of the system at a state, as numbers: `"E"`, `"J"`, `"z"`, ..., `"H"` for the Hamiltonian."""
         inputs = None if u is None else np.asarray(u, dtype=float)
+        role = {"H": "hamiltonian"}.get(role, role)
+        try:
+            self.function(role)
+        except KeyError as error:
+            raise ModelError(f"{self.name!r} has no {role!r}{suggest(str(role), ('H', *self._functions))}") from error
         return self.matrix(role, np.asarray(x, dtype=float), t, self.pack(parameters), inputs)
 
     def _check_structure(self) -> None:
