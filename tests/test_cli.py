@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 from unittest import mock
 
 import matplotlib.pyplot as plt
@@ -388,3 +389,10 @@ def test_numbers_are_valid_json_and_names_do_not_collide(tmp_path):
     assert "line 5" in run("run", str(study), code=2).stderr
     study.write_text('# a\u2028b\nsystem = "simple-pendulum"\nt_end = 1\nstep = "x"\n')
     assert "line 4" in run("run", str(study), code=2).stderr
+
+
+def test_robots_by_their_files():
+    arm = Path(__file__).parent / "mechanisms" / "data" / "arm.urdf"
+    said = run("simulate", str(arm), "--method", "rattle", "--t-end", "0.01", "--step", "0.001").output
+    assert "degrees of freedom    6" in said
+    assert "none.urdf cannot be read" in run("simulate", "none.urdf", "--t-end", "1", "--step", "0.1", code=2).output

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
         UnknownKeyword,
     )
     from dalembert.fmu import export_fmu
-    from dalembert.mechanisms import Mechanism, read_urdf, shapes
+    from dalembert.mechanisms import Mechanism, read_mechanism, read_mjcf, read_urdf, shapes
     from dalembert.methods import Method, Scheme, Step, compose, list_methods
     from dalembert.reporting import report, slider
     from dalembert.sensitivities import Sensitivity, sensitivity
@@ -81,7 +81,7 @@ _WHERE = {
     "dalembert.ensembles": "ensemble sweep",
     "dalembert.errors": "CompilerError ConvergenceError DalembertError DalembertWarning EventError FileError InconsistentState "
     "Interrupted MethodError MissingPackage ModelError SingularConstraints StepTooSmall UnknownKeyword",
-    "dalembert.mechanisms": "Mechanism read_urdf shapes",
+    "dalembert.mechanisms": "Mechanism read_mechanism read_mjcf read_urdf shapes",
     "dalembert.fmu": "export_fmu",
     "dalembert.methods": "Method Scheme Step compose list_methods",
     "dalembert.reporting": "report slider",
@@ -190,6 +190,8 @@ __all__ = [
     "optimize_inputs",
     "plotting",
     "poincare",
+    "read_mechanism",
+    "read_mjcf",
     "read_urdf",
     "reduced",
     "report",

@@ -262,3 +262,7 @@ def test_what_is_refused():
         m.assemble(coordinates="joint")
     with pytest.raises(da.ModelError, match="vary goes with absolute coordinates"):
         four_bar().assemble(coordinates="joint", vary=["A"])
+    m = four_bar()
+    m.friction("rub", "A", coulomb=0.1)
+    with pytest.raises(da.ModelError, match="'A' is no constraint, so that its force is not known"):
+        m.assemble(coordinates="joint")

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dalembert.systems import System
 
 FILES = ("output", "report", "figure", "animation")
+MECHANISMS = (".urdf", ".mjcf", ".xml", ".toml")
 KEPT = ("checkpoint", "store")  # what a run goes on from
 
 
@@ -46,7 +47,12 @@ class Job:
 
 
 def system(name: str) -> System:
-    """The system of a catalog name, or of `file.py:name`, where `name` is a system or a function that returns one."""
+    """The system of a catalog name, of a robot's file (URDF, MJCF, TOML), or of `file.py:name`.
+
+    There `name` is a system or a function that returns one.
+    """
+    if name.lower().endswith(MECHANISMS):
+        return da.read_mechanism(name).assemble(coordinates="joint")
     path, _, attribute = name.rpartition(":")
     if not path:
         if name.endswith(".py"):

@@ -24,7 +24,10 @@ P = ParamSpec("P")
 R = TypeVar("R")
 INTERRUPTED = 130
 
-System = Annotated[str, typer.Argument(help="A catalog name, or file.py:name.", autocompletion=models.complete_system)]
+System = Annotated[
+    str,
+    typer.Argument(help="A catalog name, a robot's file, or file.py:name.", autocompletion=models.complete_system),
+]
 Parameter = Annotated[list[str] | None, typer.Option("--parameter", "-p", help="name=value; can be repeated.")]
 Initial = Annotated[list[str] | None, typer.Option("--initial", "-i", help="q=1,0 or v=0,0; can be repeated.")]
 Inputs = Annotated[str, typer.Option("--u", help="Constant inputs, separated by commas.")]

@@ -8,7 +8,9 @@ from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.bodies import Body
 from dalembert.mechanisms.dynamics import bias, forward_dynamics, inverse_dynamics, mass_matrix, potential_force
 from dalembert.mechanisms.joints import Joint
+from dalembert.mechanisms.loading import read_mechanism
 from dalembert.mechanisms.mechanism import Mechanism
+from dalembert.mechanisms.mjcf import read_mjcf
 from dalembert.mechanisms.motions import BodyMotion, JointMotion, Reaction
 from dalembert.mechanisms.results import MechanismSolution
 from dalembert.mechanisms.urdf import read_urdf
@@ -30,6 +32,8 @@ __all__ = [
     "inverse_dynamics",
     "mass_matrix",
     "potential_force",
+    "read_mechanism",
+    "read_mjcf",
     "read_urdf",
     "shapes",
 ]

@@ -156,6 +156,8 @@ class Absolute(Placed):
 
     def make(self, kept: Mapping[str, tuple[int, ...]] | None = None) -> Made:
         terms = self.selected(kept)
+        if rotors := [t.name for t in terms if t.role == "inertia"]:
+            raise ModelError(f"the rotor {rotors[0]!r} needs a mass matrix that depends on the pose: use coordinates='joint'")
         elements, rows = self._weights(), []
         for element, own in self._inner():
             elements.append(element)

@@ -104,6 +104,14 @@ class Acting(Description):
         return out
 
     @suggesting
+    def rotor(self, name: str, joint: joints.Joint | str, *, inertia: float, freedom: str | None = None) -> forces.Rotor:
+        """The inertia of a motor's rotor as the joint feels it, that of the rotor times the gear ratio squared."""
+        one = self.get_joint(joint)
+        out = forces.Rotor(self._new(name), one.name, self._freedom(one, freedom), positive("inertia", inertia, ModelError))
+        self._add(out)
+        return out
+
+    @suggesting
     def motor(self, name: str, joint: joints.Joint | str, *, freedom: str | None = None) -> forces.Motor:
         """A motor: the input of this name is the torque about a joint's axis, or the force along it. Its power is counted."""
         one = self.get_joint(joint)

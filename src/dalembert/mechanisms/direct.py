@@ -45,7 +45,7 @@ class Direct(Coordinates):
             return ca.vertcat(SX(0, 1), *own, *parts)
 
         roles: dict[str, object] = {
-            "mass": self._signed(lambda given: self.mass(given["q"], given), "q"),
+            "mass": self._signed(lambda given: self._inertia(terms, given), "q"),
             "potential": self._signed(lambda given: self._potential(terms, given), "q"),
             **self._damped([t for t in terms if t.role == "dissipation"]),
             **self.driven(terms),
@@ -58,6 +58,20 @@ class Direct(Coordinates):
             Z = self.kinematics
             roles["kinematics"] = self._signed(lambda given: Z(given["q"]), "q")
         return Made(roles, rows)
+
+    def _inertia(self, terms: list[Term], given: dict[str, SX]) -> SX:
+        """The mass matrix, with what turns beside the bodies."""
+        q = given["q"]
+        out, frames = self.mass(q, given), self.frames(q)
+        for term in terms:
+            if term.role == "inertia":
+                rows = self.evaluated(term, frames, frames, given, SX(0.0))
+                out += resistance(rows, self.by_velocity(ca.jacobian(rows[:, 0], q), q), SX(0, 1))
+        return out
+
+    def by_velocity(self, slopes: SX, q: SX) -> SX:
+        """Slopes by the velocities, from those by the coordinates."""
+        return slopes if self.kinematics is None else slopes @ self.kinematics(q)
 
     def _signed(self, function: Callable[[dict[str, SX]], SX], *names: str) -> Signed:
         return Signed([*names, *self.parameters], function)
@@ -103,8 +117,7 @@ class Direct(Coordinates):
             for term in terms:
                 value = self.evaluated(term, frames, frames, given, SX(0.0))
                 J = ca.jacobian(value[:, 0], q)
-                J = J if self.kinematics is None else J @ self.kinematics(q)
-                part = resistance(value, J, given["v"])
+                part = resistance(value, self.by_velocity(J, q), given["v"])
                 out = part if out.is_empty() else out + part
             return out
 

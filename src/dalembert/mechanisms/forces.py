@@ -74,6 +74,16 @@ class Friction:
 
 
 @dataclass(frozen=True, eq=False)
+class Rotor:
+    """What turns with a freedom `x` of a joint beside its bodies, behind a gear say: `T = inertia x'^2 / 2`."""
+
+    name: str
+    joint: str
+    freedom: str
+    inertia: float
+
+
+@dataclass(frozen=True, eq=False)
 class Motor:
     """A named input: the force along a freedom of a joint, or the torque about it. Its power is the input times the rate."""
 
@@ -116,4 +126,4 @@ class Sensor:
     other_point: Array | None = None
 
 
-Part = Spring | TorsionSpring | Bushing | Friction | Motor | Force | Motion
+Part = Spring | TorsionSpring | Bushing | Friction | Rotor | Motor | Force | Motion

@@ -15,10 +15,11 @@ from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.assembly import assemble
 from dalembert.mechanisms.bodies import Body, Particle, weighed
 from dalembert.mechanisms.jointing import Jointing
+from dalembert.mechanisms.saving import Saving
 from dalembert.mechanisms.shapes import Shape
 
 
-class Mechanism(Jointing, Acting):
+class Mechanism(Jointing, Acting, Saving):
     """Bodies and joints by name; `assemble()` makes a system of them that every method takes.
 
     Parameters

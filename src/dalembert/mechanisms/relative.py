@@ -67,10 +67,6 @@ class Relative(Direct):
         at, _ = recursion.offsets(self.tree.links)
         return ca.diagcat(*(link.kinematics(q[at[k] : at[k + 1]]) for k, link in enumerate(self.tree.links)))
 
-    def by_velocity(self, slopes: SX, q: SX) -> SX:
-        """Slopes by the velocities, from those by the coordinates."""
-        return slopes if self.kinematics is None else slopes @ self.kinematics(q)
-
     # ---- where bodies are --------------------------------------------------------------------------------
 
     def frames(self, q: SX) -> dict[str, Frame]:
@@ -134,10 +130,10 @@ class Relative(Direct):
         out = [Weight.none() for _ in self.tree.links]
         for name, (link, place) in self.tree.places.items():
             if link != GROUND:
-                out[link] = out[link].plus(Weight.of(given[self.masses[name]], self._inertia(name, given), place))
+                out[link] = out[link].plus(Weight.of(given[self.masses[name]], self._moments(name, given), place))
         return out
 
-    def _inertia(self, name: str, given: Mapping[str, SX]) -> SX:
+    def _moments(self, name: str, given: Mapping[str, SX]) -> SX:
         if name not in self.inertias:
             return SX(3, 3)
         J = given[self.inertias[name]]
@@ -166,9 +162,9 @@ class Relative(Direct):
         terms = super().selected(kept)
         if not any(term.role == "nonholonomic" for term in terms):
             return terms
-        q, given = SX.sym("q", len(self.names)), self.symbols()
-        frames, out = self.frames(q), []
+        q, held, given = SX.sym("q", len(self.names)), SX.sym("held", len(self.names)), self.symbols()
+        frames, still, out = self.frames(q), self.frames(held), []
         for term in terms:
-            slope = ca.jacobian(self.evaluated(term, frames, frames, given, SX(0.0)), q) if term.role == "nonholonomic" else q
-            out.append(term if ca.depends_on(slope, q) else replace(term, role="holonomic"))
+            slope = ca.jacobian(self.evaluated(term, frames, still, given, SX(0.0)), q) if term.role == "nonholonomic" else q
+            out.append(term if ca.depends_on(slope, ca.vertcat(q, held)) else replace(term, role="holonomic"))
         return out

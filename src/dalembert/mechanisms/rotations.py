@@ -11,6 +11,7 @@ from dalembert.errors import ModelError
 
 Array = NDArray[np.float64]
 EXPECTED = "a 3 x 3 matrix, a quaternion (w, x, y, z), an angle about z, or a scipy Rotation"
+EXACT = 4e-15  # by which a rotation misses one by rounding
 ROUGH = 1e-6  # by which a matrix or quaternion may miss a rotation: printed numbers have six digits
 
 
@@ -36,6 +37,8 @@ def _one(what: str, value: Array) -> Array:
     if error > ROUGH or np.linalg.det(value) < 0:
         kind = "a reflection" if error <= ROUGH else f"no rotation: R^T R misses the identity by {error:.1e}"
         raise ModelError(f"{what} is {kind}")
+    if error <= EXACT:  # so that what is written to a file and read again does not change
+        return np.array(value)
     u, _, v = np.linalg.svd(value)
     return np.asarray(u @ v)
 

@@ -295,6 +295,15 @@ class Terms:
         law = Law(("coulomb", key, part.name), function)
         self.all.append(Term(part.name, "friction", ends, law, data | more, None, part.joint))
 
+    def _rotor(self, part: forces.Rotor) -> None:
+        ends, key, x, data = self.measure(part.joint, part.freedom)
+
+        def rows(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            return ca.horzcat(x(F[0], F[1], d), d["inertia"])
+
+        named = {"inertia": self.parameters.add("rotor", part.name, part.inertia)}
+        self.add(part.name, "inertia", ends, Law(("rotor", key), rows), data | named)
+
     def _motor(self, part: forces.Motor) -> None:
         ends, key, x, data = self.measure(part.joint, part.freedom)
 
@@ -330,6 +339,7 @@ ADDING: dict[type, Callable[[Terms, object], None]] = {
     forces.TorsionSpring: Terms._torsion,  # type: ignore[dict-item]
     forces.Bushing: Terms._bushing,  # type: ignore[dict-item]
     forces.Friction: Terms._friction,  # type: ignore[dict-item]
+    forces.Rotor: Terms._rotor,  # type: ignore[dict-item]
     forces.Motor: Terms._motor,  # type: ignore[dict-item]
     forces.Force: Terms._force,  # type: ignore[dict-item]
     forces.Motion: Terms._motion,  # type: ignore[dict-item]
