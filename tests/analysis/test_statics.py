@@ -124,3 +124,31 @@ def test_bad_calls_are_refused_in_words():
     broken = da.Mechanical(("x",), mass=1.0, potential=lambda q: np.log(q[0]), initial={"q": [1.0]})
     with pytest.raises(da.ConvergenceError, match="not finite"):
         da.equilibrium(broken, q=[0.0])
+
+
+def two_rods():
+    m = da.Mechanism(name="two rods")
+    for i in range(2):
+        m.rod(f"rod{i}", (i, 0, 0), (i + 1, 0, 0), mass=1.0)
+        m.revolute(f"hinge{i}", f"rod{i - 1}" if i else "ground", f"rod{i}", at=(i, 0, 0), axis="y")
+    return m
+
+
+def test_a_mechanism_rests_and_swings_alike_in_all_its_coordinates():
+    """Directors, quaternions (which keep their norm), and angles of joints; from a start that is stretched out."""
+    expected = da.modes(
+        two_rods().assemble(coordinates="joint"), at=da.equilibrium(two_rods().assemble(coordinates="joint"), q=[1.5, 0.1])
+    )
+    assert np.abs(expected.omega - [2.67992892, 7.18435757]).max() < 1e-8
+    for kind in ({"rotation": "directors"}, {"rotation": "quaternion"}, {"coordinates": "joint"}):
+        system = two_rods().assemble(**kind)
+        rest = da.equilibrium(system)
+        assert rest.stability == "stable"
+        assert np.abs(da.modes(system, at=rest).omega - expected.omega).max() < 1e-9
+    quaternions = da.equilibrium(two_rods().assemble(rotation="quaternion")).q
+    assert abs(np.linalg.norm(quaternions[3:7]) - 1.0) < 1e-12
+
+
+def test_angles_that_meet_their_singularity_end_in_an_error_of_ours():
+    with pytest.raises(da.ConvergenceError, match="no equilibrium of 'two rods' was found"):
+        da.equilibrium(two_rods().assemble(rotation="angles"))
