@@ -119,6 +119,16 @@ def test_conversions_and_files_write_it_out(both):
     assert sums[0] == pytest.approx(sums[1], rel=1e-14)
 
 
+@pytest.mark.parametrize("mass", [lambda: np.eye(4) + 0.1, lambda q: np.eye(4) * (2 + np.sin(q[0]))])
+def test_other_masses_are_written_out(both, mass):
+    def build():
+        spring = da.Element([[0, 1], [1, 2], [2, 3]], potential=lambda q: (q[1] - q[0]) ** 2 + q[0] ** 4)
+        return da.Mechanical(4, mass=mass, elements=[spring], initial={"q": [0, 1.0, 0, 2.0], "v": np.zeros(4)})
+
+    one, two = (da.simulate(s, "gauss-2", t_end=0.05, step=0.01, compile=False) for s in both(build))
+    assert np.abs(one.q - two.q).max() < 1e-14
+
+
 def test_set_up_does_not_write_out_many_elements():
     system = da.catalog.net(40, 40)
     assert system.many

@@ -23,6 +23,7 @@ from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning,
 from dalembert.locks import Lock
 from dalembert.methods.base import Method, find
 from dalembert.systems.base import System
+from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.ranges import ranges
 
 Array = NDArray[np.float64]
@@ -164,8 +165,13 @@ def prepare(system: System, method: Method, vectors: bool = True) -> Engine:
         return system.cache.get(Engine, key, lambda: _build(system, method, vectors), ENGINES)
 
 
+def _diagonal(system: System) -> bool:
+    """Whether masses are constant, each of one coordinate: others are inverted as expressions of single numbers."""
+    return isinstance(system, Mechanical) and system.constant_mass and system.function("mass").sparsity_out(0).is_diag()
+
+
 def _build(system: System, method: Method, vectors: bool) -> Engine:
-    own = system.vectors if vectors and method.vectorial else system
+    own = system.vectors if vectors and method.vectorial and _diagonal(system) else system
     program = Program(replace(method.step(own), kept=method.kept(own)))
     return Engine(program, _settling(system, program))
 
