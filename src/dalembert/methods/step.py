@@ -141,17 +141,17 @@ class Block:
     key: Hashable = None
 
 
-def split_solves(blocks: Sequence[Block]) -> tuple[Solve, ...]:
+def split_solves(blocks: Sequence[Block], rows: bool = False) -> tuple[Solve, ...]:
     """The solves of a step: rows and unknowns in block triangular form, so that each solve needs earlier ones only.
 
-    What is not linear as a whole, but row by row in succession (a product of two unknowns, of which another row gives one), is
-    split further: linear equations need one update.
+    With `rows`, what is not linear as a whole, but row by row in succession (a product of two unknowns, of which another row
+    gives one), is split further: linear equations need one update.
     """
     out: list[Solve] = []
     for group in _in_turn(blocks):
-        whole, entries = _solve(group), [e for b in group for e in _entries(b)]
+        whole, entries = _solve(group), [e for b in group for e in _entries(b)] if rows else []
         parts = [whole]
-        if len(entries) <= SMALL and not _linear(whole):
+        if rows and len(entries) <= SMALL and not _linear(whole):
             finer = [_solve(g) for g in _in_turn(entries)]
             parts = finer if all(map(_linear, finer)) else parts
         out += parts

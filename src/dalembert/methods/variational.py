@@ -235,7 +235,7 @@ class McLachlanPerlmutter(_Mechanical):
             blocks.append(Block("lam", 0.5, lam, end, SX(m, 1), (1,) * m, multiplier=True))
         return Step(
             t=t, h=h, u=u, par=s.par,
-            state={"q": q0, "v": v0}, solves=split_solves(blocks), next={"q": q1, "v": v1},
+            state={"q": q0, "v": v0}, solves=split_solves(blocks, rows=True), next={"q": q1, "v": v1},
             lam=lam, node=0.5,
             work={
                 "supplied": h * s.supplied_power(half, mean, middle, (applied[0] + applied[1]) / 2, lam),
