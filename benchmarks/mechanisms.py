@@ -103,7 +103,7 @@ def long_run(steps: int) -> None:
         m.revolute(name, a, b, at=at, axis="z")
     system = m.assemble(redundant="remove", rates={"A": 8.0})
     for method in ("energy-momentum", "rattle"):
-        sol = da.simulate(system, method, t_end=steps * H, step=H, save_every=max(1, steps // 1000))
+        sol = da.simulate(system, method, t_end=steps * H, step=H, save_every=max(1, steps // 1000), compile=True)
         energy = np.abs(sol.energy - sol.energy[0]).max() / sol.kinetic.max()
         where = {level: float(np.abs(sol.residual(level)).max()) for level in ("position", "velocity")}
         console.print(f"{method}: {steps} steps, energy {energy:.1e} of the kinetic one, |g| {where['position']:.1e}, "

@@ -71,10 +71,10 @@ def test_what_was_left_out_holds_all_the_same():
 
 def test_bricard_moves_and_keeps_its_energy_in_space():
     m = bricard()
-    sol = da.simulate(m.assemble(redundant="remove"), "energy-momentum", t_end=1.0, step=0.01)
+    sol = da.simulate(m.assemble(redundant="remove"), "energy-momentum", t_end=0.5, step=0.01)
     assert np.abs(sol.energy - sol.energy[0]).max() < 1e-12
     assert violated(m, sol) < 1e-13
-    assert np.abs(sol.joint("hinge0").angle).max() > 0.3  # it does move
+    assert np.abs(sol.joint("hinge0").angle).max() > 0.1  # it does move
 
 
 def test_reactions_of_least_norm_have_the_symmetry_of_the_drawing():
