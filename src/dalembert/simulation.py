@@ -77,7 +77,9 @@ def simulate(
     adaptive
         Step control from the first `step` on: `"error"` or True, `"backoff"`, `"reversible"`, or an object of `da.control`.
     events
-        Functions of the motion, `t` and parameters whose zeros are looked for, or `da.Event` objects; `sol.events` has them.
+        Functions of the motion, `t` and parameters whose zeros are looked for, or `da.Event` objects; `sol.events` has them. An
+        event with an action changes the motion and the run goes on, and so do `da.impact`, `da.stop` and `da.latch`: `sol.arcs`
+        are the parts between the jumps.
     save_every
         Keep every so many steps (and the last); work is added up in between.
     progress
