@@ -71,3 +71,29 @@ def test_given_multipliers_are_the_first_guess():
     guessed = da.simulate(system, "rattle", q=start.q, v=start.v, lam=start.lam, t_end=0.01, step=0.01)
     assert guessed.stats["iterations"] < exact.stats["iterations"]
     np.testing.assert_allclose(guessed.q, exact.q, atol=1e-15)
+
+
+def test_the_point_of_contact_as_a_coordinate_without_mass():
+    """A disc that slides on a parabola, its centre at `S(s) + r N(s)`: the parameter `s` of the point of contact is a coordinate.
+
+    Constraints on `(q, s)` are those of the contact and those that define its point; the motion is that in `s` alone.
+    """
+    r, start = 0.3, 0.8
+
+    def place(s):
+        return s - r * s / np.sqrt(1 + s**2), s**2 / 2 + r / np.sqrt(1 + s**2)
+
+    disc = da.Mechanical(
+        ("x", "y", "s"), mass=[1.0, 1.0, 0.0], potential=lambda q: 9.81 * q[1],
+        holonomic=lambda q: [q[0] - place(q[2])[0], q[1] - place(q[2])[1]],
+    )  # fmt: skip
+
+    def lagrangian(q, v):
+        s, k = q[0], 1 - r / (1 + q[0] ** 2) ** 1.5
+        return (1 + s**2) * (k * v[0]) ** 2 / 2 - 9.81 * place(s)[1]
+
+    alone = da.simulate(da.Lagrangian(("s",), lagrangian=lagrangian), "gauss-4", q=[start], v=[0.0], t_end=1.0, step=0.01)
+    sol = da.simulate(disc, "murua-ggl-3", q=[*place(start), start], v=[0, 0, 0], t_end=1.0, step=0.01)
+    np.testing.assert_allclose(sol.q[:, 2], alone.q[:, 0], atol=1e-9)
+    assert np.abs(sol.residual("position")).max() < 1e-14
+    np.testing.assert_allclose(sol.energy, sol.energy[0], atol=1e-10)
