@@ -141,6 +141,6 @@ def given(solids: object) -> tuple[Solid, ...]:
     return tuple(solid for solid in out if isinstance(solid, Solid))
 
 
-def from_file(parts: Mapping[str, object]) -> tuple[Solid, ...]:
+def solids_of(parts: Mapping[str, object]) -> tuple[Solid, ...]:
     """The solids of a picture in a file; files of earlier versions have none."""
     return tuple(restored(entry) for entry in plain.of(parts.get("solids", []), "solids", list))

@@ -16,7 +16,7 @@ from dalembert.hooks import Hook
 from dalembert.systems import plain
 from dalembert.systems.operations import Operations, build, dump, fingerprint
 from dalembert.systems.picture import Picture, check
-from dalembert.systems.solids import from_file
+from dalembert.systems.solids import solids_of
 
 if TYPE_CHECKING:
     from dalembert.systems.base import System
@@ -132,7 +132,7 @@ def _read(data: object, classes: Mapping[str, type[System]], init: Callable[...,
     drawn = plain.maybe(data, "picture", dict)
     if drawn is not None:
         links, masses, trails, bodies = (plain.get(drawn, key, list) for key in ("links", "masses", "trails", "bodies"))
-        system.picture = Picture(None, links, masses, trails, bodies, plain.get(drawn, "units", dict), from_file(drawn))
+        system.picture = Picture(None, links, masses, trails, bodies, plain.get(drawn, "units", dict), solids_of(drawn))
         if system.drawn:
             check(system.picture, system.function("points").size1_out(0))
     return system
