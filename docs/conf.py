@@ -22,12 +22,24 @@ author = "The dalembert developers"
 copyright = "2026, the dalembert developers"
 version = release = da.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx_gallery.gen_gallery"]
-html_theme = "alabaster"
+html_theme = "pydata_sphinx_theme"
+html_title = "dalembert"
 html_theme_options = {
-    "page_width": "1180px",
-    "body_max_width": "100%",
-    "description": "Write the energy and the constraints. Get motion that keeps them.",
+    "logo": {"text": "dalembert"},
+    "navbar_align": "left",
+    "navbar_center": [],  # all pages are in the list at the side
+    "navbar_end": ["theme-switcher"],
+    "navbar_persistent": ["search-button"],
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "show_prev_next": True,
+    "secondary_sidebar_items": ["page-toc"],
+    "show_toc_level": 2,
+    "pygments_light_style": "friendly",
+    "pygments_dark_style": "monokai",
 }
+html_sidebars = {"**": ["globaltoc.html"]}
+html_show_sourcelink = False
 html_static_path = ["style"]
 html_css_files = ["pages.css"]
 html_extra_path = ["_generated"]
@@ -35,6 +47,7 @@ exclude_patterns = ["_build", "_generated", "gallery/*.py.md5", "gallery/*.ipynb
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
+autodoc_typehints = "none"  # types of arrays fill pages; docstrings say what is meant
 default_role = "literal"  # single backquotes in docstrings are code
 html_math_renderer = "mathml"
 
@@ -46,7 +59,7 @@ sphinx_gallery_conf = {
     "subsection_order": ExplicitOrder(["*"]),
     "download_all_examples": False,
     "show_memory": False,
-    "capture_repr": (),
+    "capture_repr": ("_repr_html_",),
     "show_signature": False,
     "remove_config_comments": True,
     "min_reported_time": 1e9,

@@ -24,7 +24,7 @@ INTRODUCTION = """\
 Written by `python docs/tables.py`. Facts of Runge-Kutta methods are computed from their coefficients; the tests measure them. The
 order is that of positions, velocities and multipliers, and that on systems without constraints where it is another. Where a
 number of stages belongs to a name, it is shown for the default one and any other can be written in its place (`gauss-5`).
-Nonholonomic: whether such constraints are treated. Zero mass: whether a singular mass matrix is. Symplectic (free): on systems
+Nonholonomic: such constraints are treated. Zero mass: a singular mass matrix is. Symplectic (free): on systems
 without constraints, for any `M(q)` and `H(q, p)`. Which DAEs and port-Hamiltonian systems a method treats depends on their index
 and on `E`: `da.diagnose(system)` lists the methods that fit."""
 KINDS = {
@@ -43,10 +43,10 @@ GROUPS = {
     "Explicit, free systems": lambda m: not m.external and not m.index,
     "Index-reduced equations, to compare with": lambda m: m.external,
 }
-PROBES = (  # a nonholonomic system, and one with a mass that is zero
-    da.catalog.contact_oscillator(),
-    da.Mechanical(2, mass=[1.0, 0.0], potential=lambda q: q[0] ** 2 + q[1] ** 2, initial={"q": [1.0, 0.0]}),
-)
+PROBES = {
+    "nonholonomic": da.catalog.contact_oscillator(),
+    "zero mass": da.Mechanical(2, mass=[1.0, 0.0], potential=lambda q: q[0] ** 2 + q[1] ** 2, initial={"q": [1.0, 0.0]}),
+}
 
 
 def starts(method: Method, system: System) -> bool:
@@ -62,7 +62,7 @@ def methods() -> str:
     """The page of all methods."""
     lines = ["# All methods", "", INTRODUCTION, ""]
     left = list(da.list_methods())
-    heads = ["method", "order", "treats", "nonholonomic", "zero mass", "keeps", "", "from"]
+    heads = ["method", "order", "treats", "keeps", "also", "from"]
     for title, belongs in GROUPS.items():
         mine = [row for row in left if belongs(row.method())]
         left = [row for row in left if row not in mine]
@@ -75,9 +75,9 @@ def methods() -> str:
             order = ", ".join(dict.fromkeys(map(str, row.order))) if any(row.order) else "of its integrator"
             free = row.method().free_order
             order += f" ({free} free)" if any(row.order) and free != row.order[0] else ""
-            flags = ["yes" if starts(row.method(), system) else "" for system in PROBES]
+            also = [what for what, system in PROBES.items() if starts(row.method(), system)]
             shown = row.name if row.name != "composition" else 'da.compose("rattle", order=4)'
-            rows.append([f"`{shown}`", order, kinds, *flags, row.keeps, ", ".join(traits), row.source])
+            rows.append([f"`{shown}`", order, kinds, row.keeps, ", ".join([*traits, *also]), row.source])
         if rows:
             lines += [f"## {title}", "", tables.write(heads, rows, "markdown", left=len(heads)), ""]
     assert not left, left

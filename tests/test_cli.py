@@ -209,6 +209,8 @@ def test_order_diagnose_bench_cite(tmp_path):
     assert "index                 2" in run("diagnose", "rolling-disk").stdout
     assert json.loads(run("diagnose", "rolling-disk", "--json").stdout)["index"] == 2
     assert "@software{dalembert" in run("cite").stdout
+    assert run("cite", "rattle").stdout == da.cite("rattle") + "\n"
+    assert run("--version").stdout == f"dalembert {da.__version__}\n"
     assert "did you mean 'double-pendulum'" in run("diagnose", "duble-pendulum", code=2).stderr
     assert "there is no method" in run("simulate", "double-pendulum", "--method", "ratle", code=2).stderr
     assert "whole numbers" in run("order", "double-pendulum", "--method", "rattle", "--steps", "a,b", code=2).stderr
@@ -363,7 +365,7 @@ def test_completion(words, wanted):
 @pytest.mark.parametrize("id", list(da.experiments.REGISTER))
 def test_every_result_has_a_page(id, tmp_path):
     from dalembert.experiments.base import Result
-    from dalembert.experiments.gallery import Pages
+    from dalembert.experiments.pages import Pages
 
     entry = da.experiments.find(id)
     result = Result(entry.id, entry.title, entry.source, True)

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -53,6 +54,13 @@ def test_pages_have_api_formulas_report_and_gallery(site):
     for example in (ROOT / "examples").glob("*.py"):
         page = (site / "gallery" / f"{example.stem}.html").read_text()
         assert "sphx-glr-script-out" in page or "sphx-glr-single-img" in page, example
+
+
+def test_every_public_name_is_in_the_reference():
+    page = "".join((DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("api", "extending"))
+    names = [name for name in da.__all__ if not isinstance(getattr(da, name), ModuleType) and not name.startswith("_")]
+    assert len(names) > 50
+    assert [name for name in names if not re.search(rf"(dalembert|da)\.(\w+\.)*{name}\b", page)] == []
 
 
 def executed(page):
@@ -184,3 +192,8 @@ def test_numbers_of_the_verification_page_can_be_measured_again():
         assert page[name][0] == computed
         # round-off differs from machine to machine, the rest does not
         assert page[name][1] == defect or max(float(page[name][1]), float(defect)) < 1e-14
+
+
+@pytest.mark.parametrize("reader", ["engineer", "researcher", "control", "student"])
+def test_code_of_the_tutorials_runs(reader, tmp_path, monkeypatch):
+    test_code_of_the_pages_runs(f"tutorial_{reader}", tmp_path, monkeypatch)

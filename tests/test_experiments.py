@@ -1,12 +1,17 @@
 """Every experiment of the literature runs shortened, and its claims hold."""
 
+import csv
+import re
+
 import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.cli.reproducing import Clock
 from dalembert.experiments.base import REGISTER, Result
-from dalembert.experiments.gallery import Pages, figure
+from dalembert.experiments.gallery import figure
 from dalembert.experiments.murua import Pendulums
+from dalembert.experiments.pages import Pages
 from dalembert.experiments.pendulums import REST, damped_double_pendulum
 from dalembert.experiments.spark import Disk, Spark
 
@@ -90,6 +95,38 @@ def test_index_of_a_directory_is_kept_between_runs(tmp_path):
     (tmp_path / "index.json").write_text("[")
     with pytest.raises(da.MethodError, match="is no record of experiments"):
         Pages(tmp_path)
+
+
+def test_a_page_has_settings_code_data_and_doi(tmp_path):
+    """What is to be downloaded are the numbers of the result."""
+    result = da.experiments.run("em-2/3", quick=True)
+    Pages(tmp_path).add(result)
+    page = (tmp_path / "em-2-3.html").read_text()
+    assert "https://doi.org/10.1016/S0167-2789(99)00054-8" in page
+    assert "dalembert reproduce em-2/3" in page
+    assert "@experiment(&quot;em-2/3&quot;" in page
+    files = re.findall(r"href='([^']*\.csv)' download", page)
+    assert files
+    found = {}
+    for file in files:
+        with (tmp_path / file).open() as stream:
+            for row in csv.DictReader(stream):
+                for key, value in row.items():
+                    found.setdefault(key, []).append(float(value))
+    groups = [group for group in result.data.values() if isinstance(group, dict)]
+    arrays = [v for group in (result.data, *groups) for v in group.values() if isinstance(v, np.ndarray) and v.ndim == 1]
+    assert arrays
+    for array in arrays:
+        assert any(array.tolist() in (column[: len(array)], column[-len(array) :]) for column in found.values())
+
+
+def test_the_rest_is_estimated_by_what_was_measured():
+    """Twice as slow as expected: the rest takes twice as long, as soon as what was measured outweighs the expectation."""
+    clock = Clock([100.0, 100.0, 50.0])
+    assert clock.left() == 250.0
+    clock.done(200.0)
+    clock.done(200.0)
+    assert clock.left() == pytest.approx(50.0 * 410 / 210)
 
 
 def test_panels_are_drawn():

@@ -17,7 +17,7 @@ LAYERS = (
     ("checkpoint", "course", "defaults", "keeper", "sensitivities", "simulation", "solution", "store"),
     ("analysis", "ensembles", "mechanisms", "reduced"),
     ("plotting",),
-    ("reporting",),
+    ("citing", "reporting"),
     ("catalog", "experiments", "fmu"),
     ("cli", "__init__", "__main__"),
 )

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from dalembert._version import __version__
     from dalembert.analysis import compare, convergence, diagnose, equilibrium, fit, linearize, modes, optimize_inputs, poincare
     from dalembert.catalog import list_systems
+    from dalembert.citing import cite
     from dalembert.engine import control
     from dalembert.engine.consistency import consistent
     from dalembert.engine.consistent import Consistent
@@ -72,6 +73,7 @@ _WHERE = {
     "dalembert._version": "__version__",
     "dalembert.analysis": "compare convergence diagnose equilibrium fit linearize modes optimize_inputs poincare",
     "dalembert.catalog": "list_systems",
+    "dalembert.citing": "cite",
     "dalembert.engine.consistency": "consistent",
     "dalembert.engine.consistent": "Consistent",
     "dalembert.engine.contacts": "impact latch stop",
@@ -164,6 +166,7 @@ __all__ = [
     "__version__",
     "analysis",
     "catalog",
+    "cite",
     "compare",
     "compose",
     "connect",

@@ -6,6 +6,8 @@ Ctrl-C (partial results are written).
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from dalembert.cli.exporting import export_fmu
@@ -13,7 +15,7 @@ from dalembert.cli.listing import bench, cite, list_
 from dalembert.cli.measuring import compare, diagnose, order
 from dalembert.cli.reproducing import reproduce
 from dalembert.cli.running import run, simulate
-from dalembert.cli.shell import guarded
+from dalembert.cli.shell import guarded, print_version
 from dalembert.cli.sweeping import sweep
 
 app = typer.Typer(
@@ -23,6 +25,15 @@ app = typer.Typer(
     rich_markup_mode="markdown",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+@app.callback()
+def top(
+    version: Annotated[bool, typer.Option("--version", help="Print the version.", is_eager=True, callback=print_version)] = False,
+) -> None:
+    """Structure-preserving simulation of constrained mechanical systems."""
+
+
 app.command("list")(guarded(list_))
 for command in (simulate, run, sweep, compare, order, diagnose, reproduce, bench, cite):
     app.command()(guarded(command))

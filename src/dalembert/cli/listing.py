@@ -12,8 +12,9 @@ from rich.markup import escape
 
 import dalembert as da
 from dalembert import tables
+from dalembert.cli import models
 from dalembert.cli.models import UserError
-from dalembert.cli.shell import Form, Json, out
+from dalembert.cli.shell import Form, Json, out, remark
 from dalembert.errors import suggest
 
 if TYPE_CHECKING:
@@ -99,12 +100,10 @@ def _microseconds(model: System, method: str, compile: bool, count: int) -> floa
     return float(min(sol.stats["seconds"] for sol in runs)) / count * 1e6
 
 
-def cite() -> None:
-    """How to cite dalembert."""
-    typer.echo(
-        f"The dalembert developers: dalembert, version {da.__version__}, "
-        "structure-preserving simulation of constrained mechanical systems.\n"
-        "Please also cite the source of the method: see `dalembert list methods`.\n\n"
-        f"@software{{dalembert,\n  author  = {{{{The dalembert developers}}}},\n  title   = {{dalembert}},\n"
-        f"  version = {{{da.__version__}}},\n  license = {{MIT}},\n}}"
-    )
+def cite(
+    method: Annotated[list[str] | None, typer.Argument(help="Methods.", autocompletion=models.complete_method)] = None,
+) -> None:
+    """BibTeX of dalembert and of the sources of methods: `dalembert cite rattle`."""
+    typer.echo(da.cite(*(method or [])))
+    if not method:
+        remark("Please also cite the source of the method: `dalembert cite rattle`.")

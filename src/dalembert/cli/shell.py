@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from dalembert import tables
+from dalembert._version import __version__
 from dalembert.cli import models
 from dalembert.cli.models import UserError
 from dalembert.errors import DalembertError
@@ -76,6 +77,13 @@ def guarded(function: Callable[P, R]) -> Callable[P, R]:
             raise typer.Exit(2 if isinstance(error, (UserError, ValueError, TypeError)) and not begun else 1) from error
 
     return inner
+
+
+def print_version(wanted: bool) -> None:
+    """Print the version and stop: `dalembert --version`."""
+    if wanted:
+        typer.echo(f"dalembert {__version__}")
+        raise typer.Exit
 
 
 def complain(text: str) -> None:

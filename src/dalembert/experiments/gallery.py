@@ -1,33 +1,21 @@
-"""Pages of experiments: a figure of the data, the table, the verdict, and an index of all."""
+"""Figures of experiments: convergence, series over time, sections, claims."""
 
 from __future__ import annotations
 
-import html
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert._version import __version__
-from dalembert.errors import MethodError
-from dalembert.experiments.base import REGISTER, Panel, Result
+from dalembert.experiments.base import Panel, Result
 from dalembert.plotting import COLOURS, LEVELS, convergence, crowded, finish, magnitude, style
 from dalembert.plotting.canvas import Array, dashes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-STYLE = """body { font: 15px/1.5 system-ui, sans-serif; max-width: 1000px; margin: 2rem auto; padding: 0 1rem; color: #222; }
-table { border-collapse: collapse; margin: 1rem 0; }
-td, th { padding: .25rem .8rem; border-bottom: 1px solid #ddd; text-align: left; }
-td:first-child, td:last-child { white-space: nowrap; }
-.yes { color: #00734f; } .no { color: #b3400a; font-weight: 600; } img { max-width: 100%; }"""
-
 
 SMALL = ("violation", "residual", "distance", "position", "velocity", "error")  # drawn on a logarithmic scale
 LABELS = {
@@ -187,112 +175,3 @@ def _claims(result: Result) -> Figure | None:
         ax.invert_yaxis()
         ax.legend(fontsize="x-small")
     return drawn
-
-
-def _slug(id: str) -> str:
-    return id.replace("/", "-").replace("..", "-")
-
-
-RECORD = "index.json"  # what the index says, so that a later run into the same directory keeps it
-
-
-class Entry(TypedDict):
-    """What the index says of an experiment."""
-
-    title: str
-    source: str
-    told: str
-    holds: bool
-    differs: bool
-    claims: list[int]
-    seconds: float
-
-
-class Pages:
-    """A directory of pages, one for each result, and an index of all that were ever written there, rewritten with each."""
-
-    def __init__(self, directory: str | Path) -> None:
-        self.folder = Path(directory)
-        if self.folder.exists() and not self.folder.is_dir():
-            raise MethodError(f"{str(self.folder)!r} is a file; give a directory")
-        try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            (self.folder / "index.html").touch()
-        except OSError as error:
-            raise MethodError(f"{str(self.folder)!r} cannot be used: {error.strerror}") from error
-        self.results: list[Result] = []
-        self.entries: dict[str, Entry] = {}
-        if (known := self.folder / RECORD).exists():
-            try:
-                self.entries = json.loads(known.read_text(encoding="utf-8"))
-            except ValueError as error:
-                raise MethodError(f"{str(known)!r} is no record of experiments; remove it") from error
-
-    def add(self, result: Result) -> Path:
-        """Write the page of a result, and the index; returns the latter."""
-        import matplotlib.pyplot as plt
-
-        name, picture = _slug(result.id), figure(result)
-        if picture is not None:
-            picture.savefig(self.folder / f"{name}.png", dpi=110)
-            plt.close(picture)
-        cells = "".join(
-            f"<tr><td>{html.escape(r.what)}</td><td>{html.escape(r.ours)}</td><td>{html.escape(r.wanted)}</td>"
-            f"<td>{html.escape(r.source)}</td><td class={'yes' if r.holds else 'no'}>{'holds' if r.holds else 'fails'}</td></tr>"
-            for r in result.rows
-        )
-        notes = "".join(f"<p>{html.escape(n)}</p>" for n in result.notes)
-        image = f"<img src='{name}.png' alt='{html.escape(result.title)}'>" if picture is not None else ""
-        body = (
-            f"<p><a href='index.html'>all experiments</a></p><h1>{html.escape(result.title)}</h1><p>{html.escape(result.source)}"
-            f"{', shortened' if result.quick else ''}: {_verdict(result)}</p>{image}<table><tr><th>claim</th><th>ours</th>"
-            f"<th>wanted</th><th>source</th><th></th></tr>{cells}</table>{notes}"
-        )
-        (self.folder / f"{name}.html").write_text(_page(result.title, body), encoding="utf-8")
-        (self.folder / f"{name}.txt").write_text(str(result) + "\n", encoding="utf-8")
-        self.results.append(result)
-        self.entries[result.id] = {
-            "title": result.title, "source": result.source, "told": result.told + (", shortened" if result.quick else ""),
-            "holds": result.verdict, "differs": result.differs, "claims": [sum(r.holds for r in result.rows), len(result.rows)],
-            "seconds": result.seconds,
-        }  # fmt: skip
-        (self.folder / RECORD).write_text(json.dumps(self.entries, indent=1) + "\n", encoding="utf-8")
-        return self._index()
-
-    def verdicts(self) -> list[dict[str, str | bool | float]]:
-        """The verdicts so far."""
-        return [{"id": r.id, "verdict": r.told, "holds": r.verdict, "seconds": r.seconds} for r in self.results]
-
-    def _index(self) -> Path:
-        known = {id: self.entries[id] for id in REGISTER if id in self.entries} | self.entries
-        rows = "".join(
-            f"<tr><td><a href='{_slug(id)}.html'>{html.escape(id)}</a></td><td>{html.escape(e['title'])}</td>"
-            f"<td>{html.escape(e['source'])}</td><td>{_coloured(e['told'], e['holds'])}</td>"
-            f"<td>{e['claims'][0]} of {e['claims'][1]} claims</td><td>{e['seconds']:.1f} s</td></tr>"
-            for id, e in known.items()
-        )
-        good, other = sum(e["holds"] for e in known.values()), sum(e["differs"] for e in known.values())
-        differ = f"; {other} of them with a statement of the source that did not" if other else ""
-        heads = "".join(f"<th>{h}</th>" for h in ("experiment", "what it shows", "source", "verdict", "", "time"))
-        body = (
-            f"<h1>Experiments of the literature</h1><p>{good} of {len(known)} hold{differ}. "
-            f"dalembert {__version__}. &quot;Wanted&quot; is what must come out, by theory or by the source; "
-            "if a statement of a source was not confirmed, it is quoted in that column and a note gives what is known.</p>"
-            f"<table><tr>{heads}</tr>{rows}</table>"
-        )
-        index = self.folder / "index.html"
-        index.write_text(_page("Experiments", body), encoding="utf-8")
-        return index
-
-
-def _verdict(result: Result) -> str:
-    return _coloured(result.told, result.verdict)
-
-
-def _coloured(told: str, holds: bool) -> str:
-    return f"<span class={'yes' if holds else 'no'}>{html.escape(told)}</span>"
-
-
-def _page(title: str, body: str) -> str:
-    head = f"<!doctype html><html lang='en'><meta charset='utf-8'><title>{html.escape(title)}</title><style>{STYLE}</style>"
-    return f"{head}<body>{body}</body></html>\n"

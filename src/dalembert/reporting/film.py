@@ -102,7 +102,7 @@ def animate(
             _write_film(tool, temporary, images, count / max(span, 1e-9))
         else:
             _write_gif(temporary, images, 10 * hundredths)
-    return Film(path)
+    return Film(path.absolute())  # it is read when it is shown, from wherever that is
 
 
 def _ffmpeg() -> str:
