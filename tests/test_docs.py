@@ -78,6 +78,13 @@ def test_code_of_the_page_on_ensembles_runs():
         assert (names[name].error == "").all()
 
 
+def test_code_of_the_page_on_robots_runs():
+    names = executed("robots")
+    assert names["arm"].coordinates == ("shoulder", "elbow")
+    assert np.abs(names["again"] - names["a"]).max() < 1e-12
+    assert names["same"].to_toml() == names["mechanism"].to_toml()
+
+
 @pytest.mark.parametrize(
     "page",
     [

@@ -89,6 +89,7 @@ def test_inverse_dynamics_of_a_trajectory_gives_its_torques(arm):
     torque = np.array([5.0, -20.0, 8.0, 1.0, 0.5, -0.2])
     sol = da.simulate(arm, "gauss-3", v=np.ones(6), u=torque, t_end=0.1, step=0.01)
     a = da.mechanisms.forward_dynamics(arm, sol.q, sol.v, u=torque)
+    np.testing.assert_array_equal(a, da.mechanisms.forward_dynamics(arm, sol.q, sol.v, u=np.tile(torque, (len(sol.t), 1))))
     found = da.mechanisms.inverse_dynamics(arm, sol.q, sol.v, a)
     np.testing.assert_allclose(found, np.tile(torque, (len(sol.t), 1)), atol=1e-11)
 
@@ -96,6 +97,8 @@ def test_inverse_dynamics_of_a_trajectory_gives_its_torques(arm):
 def test_wrong_arguments(arm):
     with pytest.raises(da.ModelError, match="v must have 6 entries"):
         da.mechanisms.bias(arm, np.zeros(6), np.zeros(5))
+    with pytest.raises(da.ModelError, match="u must have 6 entries, one for each input"):
+        da.mechanisms.forward_dynamics(arm, np.zeros(6), np.zeros(6), u=[1.0, 2.0])
     with pytest.raises(da.ModelError, match="a mechanical system is needed"):
         da.mechanisms.mass_matrix(da.LinearDAE([[1.0]], [[1.0]]), [0.0])
     with pytest.raises(da.ModelError, match="has 1 constraints: the forces of a motion are not unique"):

@@ -73,8 +73,11 @@ def forward_dynamics(
     """The accelerations `a = v'` for inputs `u` (zero where none are given), with all constraints."""
     at, par = _arguments(system, q=q, v=v), system.pack(parameters)
     h = np.atleast_2d(bias(system, at["q"], at["v"], t=t, parameters=parameters))
-    if u is not None and system.has("inputs"):
-        h = h - np.einsum("kij,...j->ki", system.numeric("inputs", par, q=at["q"], t=t), reals("u", u, ModelError))
+    if u is not None:
+        B, given = system.numeric("inputs", par, q=at["q"], t=t) if system.has("inputs") else None, reals("u", u, ModelError)
+        if B is None or given.shape not in ((system.nu,), (len(h), system.nu)):
+            raise ModelError(f"u must have {system.nu} entries, one for each input; its shape is {given.shape}")
+        h = h - np.einsum("kij,kj->ki", B, np.broadcast_to(given, (len(h), system.nu)))
     M, right = mass_matrix(system, np.atleast_2d(at["q"]), parameters=parameters), -h
     if system.m:
         G, z = system.numeric("jacobian", par, **at, t=t), np.zeros((len(M), system.m, system.m))
