@@ -65,3 +65,14 @@ def test_a_system_without_a_method_says_why():
     doubled = da.Mechanical(("x", "y"), mass=1.0, holonomic=lambda q: [q[0], 2 * q[0]], initial={"q": [0.0, 0.0]})
     with pytest.raises(da.MethodError, match=r"no method can be recommended.*redundant"):
         da.simulate(doubled, t_end=1.0)
+
+
+def test_rows_at_given_times_and_events():
+    ball = da.Mechanical(("z",), mass=1.0, potential=lambda q: 10 * q[0], initial={"q": [1.0], "v": [0.0]})
+    landed = da.Event(lambda q: q[0], name="floor", terminal=True)
+    sol = da.simulate(ball, "rattle", t_end=2.0, step=0.01, events=[landed], t_eval=[0.0, 0.2, 1.0])
+    np.testing.assert_array_equal(sol.t, [0.0, 0.2])
+    assert len(sol.events["floor"].t) == 1
+    bounce = da.Event(lambda q: q[0], action=lambda v: {"v": -v})
+    with pytest.raises(da.MethodError, match="t_eval does not go with events that act"):
+        da.simulate(ball, "rattle", t_end=2.0, step=0.01, events=[bounce], t_eval=[0.0, 0.2])

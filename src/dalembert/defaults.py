@@ -85,6 +85,7 @@ def evaluated(sol: Solution, t_eval: Array) -> Solution:
 
     Multipliers are those of the acceleration level at these times.
     """
+    t_eval = t_eval[t_eval <= sol.t[-1]] if t_eval[0] <= sol.t[-1] else sol.t[-1:]  # an event may have ended the run
     found = sol.at(t_eval, how="step")
     work = np.stack([np.r_[0.0, np.cumsum(w)] for w in (sol.supplied, sol.dissipated)])
     shared = np.stack([np.diff(np.interp(t_eval, sol.t, w)) for w in work], axis=1)

@@ -118,6 +118,8 @@ def simulate(
     if checkpoint is not None and store is not None:
         raise MethodError("a run is written to a checkpoint or to a store, not to both; a store is enough to go on from")
     controller, wanted = control.find(adaptive), watching.make(events)
+    if wanted_at is not None and any(event.acts for event in wanted):
+        raise MethodError("t_eval does not go with events that act, where the motion jumps; ask sol.at(times) afterwards")
     given = {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z}
     with recognised():
         rest, controllers = sampled.split(system, u)
