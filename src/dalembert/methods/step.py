@@ -149,10 +149,11 @@ def split_solves(blocks: Sequence[Block], rows: bool = False) -> tuple[Solve, ..
     """
     out: list[Solve] = []
     for group in _in_turn(blocks):
-        whole, entries = _solve(group), [e for b in group for e in _entries(b)] if rows else []
+        whole = _solve(group)
         parts = [whole]
-        if rows and len(entries) <= SMALL and not _linear(whole):
-            finer = [_solve(g) for g in _in_turn(entries)]
+        few = isinstance(whole.unknowns, SX) and whole.unknowns.numel() <= SMALL
+        if rows and few and not _linear(whole):
+            finer = [_solve(g) for g in _in_turn([e for b in group for e in _entries(b)])]
             parts = finer if all(map(_linear, finer)) else parts
         out += parts
     return tuple(out)
