@@ -172,3 +172,30 @@ def test_a_free_body_may_be_said_to_be_free():
     m = alone()
     m.free("loose", "ground", "lost")
     assert m.assemble().freedoms == 7
+
+
+def test_points_of_joints_may_be_parameters():
+    def made(x, vary):
+        m = da.Mechanism(gravity=(0, -9.81))
+        m.rod("bar", (0, 0), (1, 0), mass=2.0)
+        m.prismatic("slide", "ground", "bar", axis=(0.6, 0.8), on_a=(x, 0), on_b=(-0.5, 0))
+        return m.assemble(vary=vary)
+
+    varied, drawn = made(0.0, ["slide"]), made(0.1, [])
+    assert varied.parameters["point_a_slide"].tolist() == [0.0, 0.0]
+    q, par = drawn.initial["q"] + 0.01, varied.pack({"point_a_slide": [0.1, 0.0]})
+    for role in ("holonomic", "measures", "wrench"):
+        a, b = varied.numeric(role, par, q=q), drawn.numeric(role, drawn.pack(), q=q)
+        np.testing.assert_allclose(a, b, atol=1e-14)
+
+
+def test_gradients_over_parameters_agree_with_differences():
+    m = da.Mechanism(gravity=(0, -9.81))
+    m.rod("bar", (0, 0), (1, 0), mass=2.0)
+    m.revolute("pin", "ground", "bar", at=(0, 0))
+    m.spring("leaf", "ground", "bar", stiffness=50.0, length=0.5, start=(0.5, 1), end=(0.5, 0))
+    s = m.assemble()
+    run = {"method": "gauss-2", "t_end": 0.2, "step": 0.01}
+    slope = da.sensitivity(s, **run).jacobian("q", "stiffness_leaf").ravel()
+    ends = [da.simulate(s, parameters={"stiffness_leaf": 50.0 + d}, **run).q[-1] for d in (-1e-4, 1e-4)]
+    np.testing.assert_allclose(slope, (ends[1] - ends[0]) / 2e-4, rtol=1e-6, atol=1e-10)

@@ -156,7 +156,7 @@ def measured(system: Assembled, chosen: Coordinates, joint: str, freedom: str | 
     which = chosen.of._freedom(chosen.of.joints[joint], freedom)
     (a, b), _, value, data = chosen.terms.measure(joint, which)
     frames = chosen.frames(system.q)
-    return value(frames[a], frames[b], {k: ca.SX(ca.DM(x)) for k, x in data.items()})  # type: ignore[arg-type]
+    return value(frames[a], frames[b], chosen.terms.numbers(data))
 
 
 def _open(system: Assembled, chosen: Coordinates, mechanism: Description, rows: Constraints, q: Array, pinned: bool) -> str:

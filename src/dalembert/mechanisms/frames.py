@@ -52,7 +52,8 @@ class Frame:
 
     def placed(self, point: SX, axes: SX) -> Frame:
         """The frame at a point of a body that has this frame, with axes given in those of the body."""
-        return Frame(self.origin + self.axes @ point, self.axes @ axes, self.angle)
+        inside = point if point.numel() == 3 else ca.vertcat(point, SX(1, 1))  # a parameter in the plane has two entries
+        return Frame(self.origin + self.axes @ inside, self.axes @ axes, self.angle)
 
     def point(self, inside: Array) -> SX:
         """A point of a body in the world."""

@@ -65,6 +65,7 @@ class Group:
         self.nodes = np.array([np.concatenate([at.index[name] for name in term.bodies if name != "ground"]) for term in terms])
         self.constants: dict[str, SX] = {}
         self.varying: dict[str, Array] = {}
+        self.shapes = {key: at.parameters[x].shape for key, x in self.first.data.items() if isinstance(x, str)}
         self.named = {key: [str(t.data[key]) for t in terms] for key, x in self.first.data.items() if isinstance(x, str)}
         for key, value in data[0].items():
             rows = np.array([d[key] for d in data])
@@ -97,7 +98,7 @@ class Group:
 
     def symbols(self) -> dict[str, SX]:
         """Symbols for the data that vary, one row."""
-        named = {key: SX.sym(key) for key in self.named}
+        named = {key: SX.sym(key, *(shape or (1,))) for key, shape in self.shapes.items()}
         return {key: self._known(key, SX.sym(key, *(x.shape[1:] or (1,)))) for key, x in self.varying.items()} | named
 
     def _known(self, key: str, symbol: SX) -> SX:

@@ -53,7 +53,7 @@ def rubbing(at: Coordinates, terms: Sequence[Term], rows: Sequence[Row]) -> dict
 
 def _force(at: Coordinates, joint: Term, rows: Sequence[Row], given: dict[str, SX], frames: Mapping[str, Frame]) -> SX:
     """The force of a joint's constraints on its second body."""
-    W = local(at, joint, at.of.joints[joint.name].on_b.point, frames, given, given.get("t", SX(0.0)))
+    W = local(at, joint, frames, given, given.get("t", SX(0.0)))
     out = SX(3, 1)
     for i, row in enumerate(rows):
         if row.owner == joint.name and not row.inner:

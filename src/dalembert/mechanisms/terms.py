@@ -32,6 +32,7 @@ class Terms:
     def __init__(self, mechanism: Description, vary: Sequence[str] = ()) -> None:
         self.of, self.vary = mechanism, [mechanism.get_joint(name).name for name in vary]
         self.parameters = Parameters(mechanism.parameters)
+        self.varied: dict[tuple[str, str], str] = {}  # of joints whose points are parameters: their names
         self.all: list[Term] = []
         for joint in mechanism.joints.values():
             self._joint(joint)
@@ -53,7 +54,8 @@ class Terms:
         data, ends, kind = places(joint), (joint.a, joint.b), type(joint)
         if joint.name in self.vary:
             for which in "ab":
-                data[f"point_{which}"] = self.parameters.add(f"point_{which}", joint.name, data[f"point_{which}"])  # type: ignore[arg-type]
+                point = np.asarray(data[f"point_{which}"])[: self.of.dimension]
+                data[f"point_{which}"] = self.varied[joint.name, which] = self.parameters.add(f"point_{which}", joint.name, point)
         if isinstance(joint, joints.Distance):
             self._distance(joint, data)
             return
@@ -129,6 +131,7 @@ class Terms:
         which = [f.name for f in joint.freedoms].index(freedom)
         one, ends = joint.freedoms[which], (self.of.get_body(joint.a), self.of.get_body(joint.b))
         data = places(joint, end)
+        data |= {f"point_{which}{end}": self.varied[name, which] for which in "ab" if (name, which) in self.varied}
         A, B = (Frame.fixed(body.position, body.rotation).at(mark) for body, mark in zip(ends, (joint.on_a, joint.on_b)))  # noqa: B905
         drawn = [np.arctan2(body.rotation[1, 0], body.rotation[0, 0]) for body in ends]
         sense = float(np.sign(joint.on_a.axes[2, 2]))
@@ -150,6 +153,10 @@ class Terms:
     def counted(self, which: tuple[str, str], A: Frame, B: Frame) -> bool:
         """Whether the value of a freedom is no angle, or one that is counted over all turns."""
         return which in B.known or not self.is_angle(*which) or (A.angle is not None and B.angle is not None)
+
+    def numbers(self, data: Mapping[str, Array | str]) -> dict[str, SX]:
+        """Data as numbers, those of parameters at their values."""
+        return {k: SX(ca.DM(self.parameters.values[x] if isinstance(x, str) else x)) for k, x in data.items()}
 
     def is_angle(self, name: str, freedom: str) -> bool:
         """Whether a freedom is an angle."""
@@ -176,7 +183,7 @@ class Terms:
             one, other = 1.0, ratio
         drawn = {body: Frame.fixed(self.of.get_body(body).position, self.of.get_body(body).rotation) for body in bodies}
         start = [
-            float(ca.evalf(x(drawn[a], drawn[b], {k: SX(ca.DM(v)) for k, v in data.items()})))  # type: ignore[arg-type]
+            float(ca.evalf(x(drawn[a], drawn[b], self.numbers(data))))
             for (a, b), x, data in ((ends1, x1, data1), (ends2, x2, data2))
         ]
         data: dict[str, Array | str] = {

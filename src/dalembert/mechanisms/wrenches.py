@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import casadi as ca
-import numpy as np
 from casadi import SX
 
 from dalembert.mechanisms.coordinates import Coordinates, Row
@@ -57,17 +56,15 @@ def wrench(coordinates: Coordinates, rows: Sequence[Row], q: SX, t: SX, given: M
         term = holonomic.get(joint.name)
         if term is None:
             continue
-        part = local(coordinates, term, joint.on_b.point, found, given, t)
+        part = local(coordinates, term, found, given, t)
         for i in range(part.size2()):
             if (joint.name, i) in places:
                 out[6 * k : 6 * k + 6, places[joint.name, i]] = part[:, i]
     return out
 
 
-def local(
-    coordinates: Coordinates, term: Term, point: np.ndarray, found: Mapping[str, Frame], given: Mapping[str, SX], t: SX
-) -> SX:
-    """Force and torque, at a point of the second body, for a unit of each multiplier."""
+def local(coordinates: Coordinates, term: Term, found: Mapping[str, Frame], given: Mapping[str, SX], t: SX) -> SX:
+    """Force and torque on the second body of a joint, at its point there, for a unit of each multiplier."""
     name = term.bodies[1]
     B, flat = found[name], found[name].angle is not None
     x = SX.sym("x", 13)
@@ -80,5 +77,6 @@ def local(
     for i in range(3):
         torque += ca.skew(B.axes[:, i]) @ slopes[:, 3 + 3 * i : 6 + 3 * i].T
     torque[2, :] += slopes[:, 12].T
-    arm = B.axes @ SX(ca.DM(point))
+    point = term.data["point_b"]
+    arm = B.placed(given[point] if isinstance(point, str) else SX(ca.DM(point)), SX.eye(3)).origin - B.origin
     return ca.vertcat(force, torque - ca.skew(arm) @ force)
