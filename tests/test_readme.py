@@ -35,6 +35,17 @@ def test_the_example_prints_what_the_readme_shows(tmp_path):
     assert done.stderr == ""
 
 
+def test_the_four_bar_has_twelve_lines_and_keeps_its_balance():
+    code = block("mechanism", "python")
+    assert len([line for line in code.splitlines() if line.strip()]) <= 12
+    names = {}
+    exec(code, names)
+    sol = names["sol"]
+    assert np.abs(sol.power_balance).max() < 1e-12 * np.abs(sol.energy).max()
+    assert np.abs(sol.residual("position")).max() < 1e-12
+    assert np.isfinite(sol.joint("D").reaction.force).all()
+
+
 def test_the_example_of_many_runs_runs():
     setup = re.sub(r"sol = .*", "", block("example", "python"), flags=re.S)
     code = re.search(r"## Many runs.*?```python\n(.*?)```", README, flags=re.S).group(1)
