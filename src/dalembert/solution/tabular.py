@@ -77,7 +77,7 @@ class Tabular:
 
     @suggesting
     def sel(self, *names: str, time: float | Array | slice | None = None) -> xarray.Dataset:
-        """Named variables as a dataset, all without names; at given `time`s by the kept ones nearest to them, or in a slice."""
+        """Named variables as a dataset, all without names; at the kept times nearest to `time`, or in a slice."""
         import xarray as xr
 
         chosen = self._chosen(names or None)
