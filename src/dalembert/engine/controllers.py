@@ -74,6 +74,7 @@ class Sampled:
         return out
 
 
+@strict
 @dataclass(frozen=True)
 class Samples:
     """The samples of a controller, one row each: times, what was measured, what was held from then on, and its state then.

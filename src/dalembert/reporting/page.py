@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from dalembert._version import __version__
-from dalembert.errors import MethodError, MissingPackage
+from dalembert.errors import MethodError, MissingPackage, suggesting
 from dalembert.plotting import COLOURS
 from dalembert.plotting.groups import run_names
 from dalembert.reporting.figures import Figure, Panels
@@ -26,6 +26,7 @@ from dalembert.solution.paths import FORMS, target, writing
 SCRIPTS = ("solids.js", "scene.js", "player.js", "figures.js", "start.js")
 
 
+@suggesting
 def report(runs: Solution | Sequence[Solution], path: str | Path) -> Page:
     """Write one HTML file that opens offline: summary, interactive figures, and an animation linked to a cursor in them.
 
@@ -37,6 +38,7 @@ def report(runs: Solution | Sequence[Solution], path: str | Path) -> Page:
     return Page(path)
 
 
+@suggesting
 def slider(*runs: Solution) -> Inline:
     """Runs in a notebook with a slider over the time: pictures side by side, curves in common figures.
 

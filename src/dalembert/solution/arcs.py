@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from dalembert.engine.controllers import Samples
 from dalembert.engine.events import Hits
 from dalembert.engine.inputs import Linear
-from dalembert.errors import MethodError
+from dalembert.errors import MethodError, strict
 from dalembert.named import Named
 from dalembert.solution.base import Array, Sample, Solution
 from dalembert.solution.tabular import Variables
@@ -27,6 +27,7 @@ Columns = NDArray[np.int64]
 ADDED = ("steps", "iterations", "rejected", "pivoted_steps", "swept_steps", "seconds", "setup_seconds", "compile_seconds")
 
 
+@strict
 @dataclass(frozen=True)
 class Jump(Named):
     """What an event did at a time: the state `before` and `after`, and the work of it.
