@@ -8,7 +8,7 @@ from . import judge as judging
 from .judge import judge
 from .known import FOUND, KNOWN
 
-CHUNKS, CASES = 20, 100
+CHUNKS, CASES = 14, 100
 
 
 @pytest.mark.parametrize("chunk", range(CHUNKS))

@@ -43,7 +43,7 @@ def kept(sol, axes=slice(None)):
 @pytest.mark.parametrize("potential", POTENTIALS)
 def test_angular_momentum_and_energy_of_any_invariants(potential, mass, method):
     system = da.Mechanical(9, mass=MASSES[mass], potential=POTENTIALS[potential], parameters={"k": 2.0}, dimension=3)
-    sol = da.simulate(system, method, **START, t_end=20.0, step=0.02)
+    sol = da.simulate(system, method, **START, t_end=8.0, step=0.02)
     assert len(sol.t) == 1001
     assert max(kept(sol)) < 1e-12
 
@@ -86,7 +86,7 @@ def test_the_area_of_particles_in_the_plane():
         return (q[0] * q[3] - q[1] * q[2]) * (q[0] ** 2 + q[1] ** 2) + np.sum(q**2) ** 2
 
     system = da.Mechanical(4, mass=1.0, potential=potential, dimension=2)
-    sol = da.simulate(system, "energy-momentum", q=[1, 0, 0.2, 1], v=[0.1, 0.3, -0.4, 0.2], t_end=20.0, step=0.02)
+    sol = da.simulate(system, "energy-momentum", q=[1, 0, 0.2, 1], v=[0.1, 0.3, -0.4, 0.2], t_end=8.0, step=0.02)
     L = sol.momentum("angular")
     assert np.abs(L - L[0]).max() < 1e-12 * np.abs(L).max()
 
