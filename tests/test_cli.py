@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import dalembert as da
 from dalembert.cli import app
+from dalembert.reporting import page
 
 
 def run(*arguments, cwd=".", code=0, missing=(), **environment):
@@ -299,6 +300,7 @@ def test_a_missing_package_is_named(tmp_path):
 
 
 def test_a_file_that_cannot_be_written_does_not_cost_the_others(tmp_path):
+    page._plotly.cache_clear()  # another test of this process may have loaded it
     call = ["simulate", "simple-pendulum", "--t-end", "0.1", "--report", "a.html", "--figure", "a.png"]
     assert "needs plotly" in run(*call, cwd=tmp_path, code=1, missing=["plotly.offline"]).stderr
     assert (tmp_path / "a.png").exists()
