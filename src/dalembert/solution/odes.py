@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from functools import cached_property
 from typing import ClassVar
 
@@ -27,9 +28,9 @@ class _FirstOrderSolution(Solution):
         return {}
 
     @property
+    @abstractmethod
     def rates(self) -> Array:
         """The rates of the state at the stored times, as the equations give them."""
-        raise NotImplementedError
 
     def _columns(self) -> Columns:
         return {**super()._columns(), **several(of("d", self.system.coordinates), lambda: self.rates, self.t)}
