@@ -33,7 +33,10 @@ def test_bodies_are_drawn_where_they_are():
 
 def test_shapes_off_the_centre_of_mass_are_drawn_in_their_place():
     m = da.Mechanism()
-    parts = [da.shapes.Box(1.0, 0.1, 0.1, position=(0.5, 0.0, 0.0)), da.shapes.Sphere(0.1, position=(1.0, 0.0, 0.0))]
+    parts = [
+        da.shapes.Box(1.0, 0.1, 0.1, position=(0.5, 0.0, 0.0)),
+        da.shapes.Sphere(0.1, position=(1.0, 0.0, 0.0), color="#3A3F46"),
+    ]  # the colour of pins
     m.body("hammer", shape=parts, density=1000.0)
     m.spherical("pivot", "ground", "hammer", at=(0, 0, 0))
     system = m.assemble()

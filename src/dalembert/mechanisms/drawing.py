@@ -44,11 +44,12 @@ def picture(coordinates: Coordinates) -> Picture:
     for k, name in enumerate(solid):
         frame = (number[name], *(tips[name] + i for i in range(axes)))
         own = COLOURS[k % len(COLOURS)]
-        shift = of.bodies[name].center
-        for shape, color in [*((s, s.color or own) for s in of.bodies[name].shape), *((p, PIN) for p in pins.get(name, []))]:
+        # shapes count from the origin of the body's frame, pins from its centre of mass
+        parts = [(shape, shape.color or own, of.bodies[name].center) for shape in of.bodies[name].shape]
+        parts += [(pin, PIN, np.zeros(3)) for pin in pins.get(name, [])]
+        for shape, color, origin in parts:
             corners, faces = shape.drawn()
-            offset = np.zeros(3) if color == PIN else shift  # shapes count from the origin of the body's frame, pins do not
-            surfaces.append(Solid(frame, ((corners - offset) / scale)[:, :axes], faces, color))
+            surfaces.append(Solid(frame, ((corners - origin) / scale)[:, :axes], faces, color))
     masses = tuple(i for name, i in number.items() if name not in tips)
     trails = range(len(number)) if len(number) <= 3 else ()
     units = SI | {name: unit for name in coordinates.names if (unit := UNITS.get(name.rpartition(".")[2]))}
