@@ -122,3 +122,24 @@ def test_sizes_of_the_motion():
     for sign in (1, -1):
         found = [float(x) for x in f(Q, V, sign * H, s.pack())]
         np.testing.assert_allclose(found, [H * rate, rate, speed], rtol=1e-14)
+
+
+@pytest.mark.parametrize("method", ["rattle", "energy-momentum-ggl"])
+def test_a_curve_that_is_straight_in_passing_is_no_excuse(method):
+    """`y = cos x` has no curvature at a right angle: its radius there is not a length to measure positions by."""
+    wire = da.Mechanical(
+        ["x", "y"], mass=np.eye(2), potential=lambda q: 9.81 * q[1], holonomic=lambda q: q[1] - np.cos(q[0])
+    )  # fmt: skip
+    sol = da.simulate(wire, method, q=[np.pi / 2, np.cos(np.pi / 2)], v=[1.0, -1.0], t_end=0.5, step=0.01, compile=False)
+    assert np.abs(sol.residual("position")).max() <= 2e-15
+    assert np.abs(sol.residual("velocity")).max() <= 2e-13
+
+
+def test_radii_where_there_is_no_curvature_and_where_there_is_none_aside():
+    q = ca.SX.sym("q", 2)
+    rows = ca.vertcat(q[1] - ca.cos(q[0]), q[0] + q[1], ca.sumsqr(q))
+    radius = ca.Function("r", [q], [scales.radii(ca.jacobian(rows, q), q)])
+    bent, straight, circle = (float(r) for r in radius([np.pi / 2, 0.0]).nz)
+    assert 1 < bent < 100
+    assert straight == 0
+    np.testing.assert_allclose(circle, np.pi / 2 / np.sqrt(2), rtol=1e-14)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 POSITIONS = 1e-6
 FAR = 1e16  # a step keeps what it holds to 1e-8 of its size: 1e8 times the motion that is known
+ASIDE = 2.0**-5
 Labels = tuple[int, ...]
 Indices = NDArray[np.int64]
 
@@ -116,7 +117,8 @@ def full(size: SX, n: int) -> SX:
 def radii(G: SX, q: SX) -> SX:
     """For each row of a constraint matrix its radius of curvature, `|G_j| / |dG_j/dq|`: a rod's length; zero where it is linear.
 
-    `|G_j|` times this is the size of the terms of `g_j`, wherever the origin of the coordinates lies.
+    `|G_j|` times this is the size of the terms of `g_j`, wherever the origin of the coordinates lies. A row may have no
+    curvature in passing, as `x - cos(angle)` at a right angle: the radius a little aside is taken where that is much smaller.
     """
     if not G.size1():
         return type(q)(0, 1)
@@ -124,7 +126,10 @@ def radii(G: SX, q: SX) -> SX:
     rows = ca.Sparsity.triplet(G.size1(), entries.numel(), G.sparsity().row(), list(range(entries.numel())))
     bend = ca.sqrt(SX.ones(rows) @ ca.densify(ca.sum2(ca.jacobian(entries, q) ** 2)))
     size = ca.sqrt(ca.sum2(G**2))
-    return ca.densify(ca.if_else(bend > 0, size / (bend + 1e-300), 0))
+    here = ca.densify(ca.if_else(bend > 0, size / (bend + 1e-300), 0))
+    way = ASIDE * typical(q) * ca.DM(np.cos(np.arange(q.numel())))
+    (aside,) = ca.substitute([here], [q], [q + way])
+    return ca.if_else(ca.logic_and(aside > 0, ca.logic_or(2 * aside < here, ca.logic_not(here > 0))), aside, here)
 
 
 def curved(G: SX, q: SX) -> list[int]:
