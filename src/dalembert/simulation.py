@@ -19,6 +19,7 @@ from dalembert.course import Course, MakeWatch
 from dalembert.engine import control, driver, sampled, verdict
 from dalembert.engine import events as watching
 from dalembert.engine.case import Case, check_call, make_grid, make_rule
+from dalembert.engine.formulas import formula
 from dalembert.engine.interrupts import recognised, undisturbed
 from dalembert.engine.kinds import Values
 from dalembert.engine.literal import Literal, Newton
@@ -169,6 +170,11 @@ class _Setting:
     def kept(self) -> str:
         return "a checkpoint" if self.checkpoint is not None else "a store" if self.store is not None else ""
 
+    def alone(self, inputs: driver.Inputs) -> bool:
+        """Whether no function of the user's is called along the run that could change what controllers refer to."""
+        formulas = all(one.traced or formula(one.controller) for _, one in self.controllers)
+        return formulas and inputs.plain and not any(event.action for event in self.events)
+
     def course(self, case: Case, grid: driver.Grid, u: object) -> Course:
         """A run with events that act."""
         if self.kept or isinstance(self.rule, Newton):
@@ -217,7 +223,8 @@ class _Call:
                 f"da.Sampled goes with methods that have steps of their own, without {kept or 'newton=da.Newton(...)'}"
             )
         make = partial(sampled.Sampler, case.system, self.layout)
-        samplers = [make(columns, one, case.par, setting.span) for columns, one in setting.controllers]
+        alone = setting.alone(case.inputs)
+        samplers = [make(columns, one, case.par, setting.span, alone) for columns, one in setting.controllers]
         for now, before in zip(samplers, earlier.samplers if earlier is not None else (), strict=False):
             now.resume(before)
         self.sampling = sampled.Sampling(case.inputs, samplers, case.system.nu)
@@ -275,7 +282,9 @@ class _Call:
         if sampling is not None:
             case = replace(case, inputs=sampling.frozen(run.now))
         solution = Solution.of_run(case, run, self.start, self.layout)
-        solution.samples = sampling.results(run.now) if sampling is not None else {}
+        if sampling is not None:
+            solution.samples = sampling.results(run.now)
+            solution.stats["controllers"] = sampling.ways
         solution.events = self.watch.results() if self.watch is not None else {}
         return solution
 

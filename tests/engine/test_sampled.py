@@ -1,6 +1,7 @@
 """Controllers in the loop: the same as runs by hand, in all ways to run; exact balance; and what is refused."""
 
 import pickle
+import sys
 
 import numpy as np
 import pytest
@@ -173,9 +174,37 @@ def test_an_error_of_a_controller_loses_nothing(cart):
         (lambda y, state: 0.0, "asks for a state, but none was given"),
     ],
 )
-def test_bad_controllers(cart, law, match):
+@pytest.mark.parametrize("compile", [False, "newton"])
+def test_bad_controllers(cart, law, match, compile):
     with pytest.raises(da.DalembertError, match=match):
-        da.simulate(cart, "gauss-2", t_end=0.1, step=0.01, u={"force": da.Sampled(law, every=0.01)})
+        da.simulate(cart, "gauss-2", t_end=0.1, step=0.01, u={"force": da.Sampled(law, every=0.01)}, compile=compile)
+
+
+def test_what_controllers_return_and_keep(cart):
+    """Numbers in all forms, also in compiled loops; arguments are the controller's to keep and change; nothing leaks."""
+    forms = [float, int, np.float64, np.array, lambda x: [x], lambda x: (int(x),), lambda x: np.array([x]), np.float32]
+    own = [list, tuple, np.array, np.float32]
+    kept = []
+
+    def law(t, y, u, state, m):
+        k = round(t / EVERY)
+        kept.append((y, y.copy(), u, u.copy(), state, state.copy()))
+        result = forms[k % len(forms)](k), own[k % len(own)](state + [1.0, y[1]])
+        return result if k % 3 else list(result)
+
+    runs = []
+    for compile in (False, "newton"):
+        begun = sys.getrefcount(law), sys.getrefcount(forms), sys.getrefcount(1.0)
+        controller = da.Sampled(law, every=EVERY, state=[0.0, 0.0])
+        runs.append(da.simulate(cart, "gauss-2", t_end=0.8, step=EVERY, u=controller, compile=compile))
+        assert all(np.array_equal(a, b) for row in kept for a, b in zip(row[::2], row[1::2], strict=True))
+        samples = runs[-1].samples["force"]
+        np.testing.assert_array_equal(samples.u[:, 0], np.arange(40))
+        np.testing.assert_array_equal(samples.state[:, 0], np.arange(40))
+        controller = None
+        assert sys.getrefcount(law) <= begun[0] + 1  # one controller is kept with the system
+        assert sys.getrefcount(forms) == begun[1]
+    np.testing.assert_array_equal(runs[0].q, runs[1].q)
 
 
 @pytest.mark.parametrize(

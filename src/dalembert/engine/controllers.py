@@ -26,7 +26,7 @@ class Sampled:
     controller
         A function with any of the arguments `t`, `y` (what is measured), `state` (its own), `u` (what it held so far) and the
         parameters of the system. It returns the inputs; where it has a state, the pair of inputs and its next state. It is plain
-        Python and called once a sample, the first time at the start of the run.
+        Python; the first sample is at the start of the run.
     every
         The time between two samples. Equal steps must divide it; adaptive ones end there.
     outputs
@@ -35,15 +35,18 @@ class Sampled:
         What the controller keeps from sample to sample, at first: an array, passed and returned.
     traced
         Whether the controller is a model function as well: NumPy functions, no `if` on its arguments, and nothing that it
-        remembers beside its state. It is then called once with symbols, and compiled where the steps are. What it refers to is
-        taken as it is then: make another `Sampled` for other gains, or pass them as parameters of the system.
+        remembers beside its state. It is then called once with symbols, and evaluated without Python. True says so; what it
+        refers to is taken as it is at the first run: make another `Sampled` for other gains, or pass them as parameters of the
+        system. False has it called at each sample. By default that is decided from its instructions: a formula of its
+        arguments, numbers and arrays is traced, with the same results to rounding; whatever branches, loops, prints, remembers
+        or calls anything else is called. `sol.stats["controllers"]` says which.
     """
 
     controller: Callable[..., object]
     every: float
     outputs: Callable[..., object] | None = None
     state: ArrayLike | None = None
-    traced: bool = False
+    traced: bool | None = None
 
     def __post_init__(self) -> None:
         if not callable(self.controller):
@@ -53,7 +56,8 @@ class Sampled:
         object.__setattr__(self, "every", positive("every", self.every))
         if self.state is not None:
             object.__setattr__(self, "state", reals("state", self.state, MethodError))
-        flag("traced", self.traced)
+        if self.traced is not None:
+            flag("traced", self.traced)
 
     def arguments(self, parameters: Mapping[str, Array]) -> list[str]:
         """The names of the arguments that the controller asks for."""

@@ -1,8 +1,4 @@
-/* Steps with a controller that is called every so many of them, around the loop of any compiled program. What it measures and
-   does is written in C as well, or a function of Python's that is called back. */
-
-#include <math.h>
-#include <string.h>
+/* Steps with a controller that is asked every so many of them, around the loop of any compiled program. */
 
 #define DA_EXPORT __attribute__((visibility("default")))
 #define MIN(a, b) ((b) < (a) ? (b) : (a))
@@ -14,8 +10,6 @@ typedef struct {
 
 typedef void da_step(long, long, double, double, double *, double *, double *, const double *, const double *, long, long,
                      double *, double *, double *, double *, const void *, da_outcome *, double *, long, double *);
-typedef void da_values(const double *state, double t, const double *par, double *out);
-typedef long da_take(long number, double t); /* not zero where the run is to end */
 
 typedef struct {
     da_step *step;
@@ -23,9 +17,8 @@ typedef struct {
     double *work, *state, *last, *before, *kept;
     const double *par;
     double *out_state, *out_lam, *out_work, *out_unknowns, *u;
-    da_values *law; /* of the state, the controller's own and what it holds -> what it measures, its inputs, its next state */
-    da_take *take;
-    double *extended, *result, *held, *hold, *own, *log_t, *log_y, *log_u, *log_own; /* held in this step; of the last sample */
+    const da_asked *asked;
+    double *result, *held, *hold, *own, *log_t, *log_y, *log_u, *log_own; /* held in this step; of the last sample */
     const long *places; /* in the inputs of a step: pairs of a place and the number of what is held */
     double t0, h;
     long steps, first, save_every, varying, n_state, n_lam, n_unknowns, width, n_places, n_y, n_held, n_own;
@@ -36,33 +29,20 @@ typedef struct {
 
 static void copy(double *to, const double *from, long count) { memcpy(to, from, count * sizeof(double)); }
 
+/* What is held from here on; not zero where Python has an error. */
 static long sample(da_sampled *s, double t)
 {
-    const double *const y = s->result, *const u = y + s->n_y, *const own = u + s->n_held;
     if (s->number < s->count) { /* it was taken */
         copy(s->held, s->log_u + s->number * s->n_held, s->n_held);
         return 0;
     }
-    if (s->law) {
-        copy(s->extended, s->state, s->n_state);
-        copy(s->extended + s->n_state, s->own, s->n_own);
-        copy(s->extended + s->n_state + s->n_own, s->hold, s->n_held);
-        s->law(s->extended, t, s->par, s->result);
-    }
-    double sum = s->law ? 0.0 : NAN;
-    for (long i = 0; i < s->n_held + s->n_own; i++) sum += 0.0 * u[i];
-    if (!isfinite(sum)) { /* there is no law, or something is wrong with it: then Python says what */
-        if (s->take(s->number, t)) return 1;
-        copy(s->held, s->hold, s->n_held);
-        return 0;
-    }
-    s->log_t[s->number] = t;
-    copy(s->log_y + s->number * s->n_y, y, s->n_y);
-    copy(s->log_u + s->number * s->n_held, u, s->n_held);
+    copy(s->asked->x, s->state, s->n_state);
     copy(s->log_own + s->number * s->n_own, s->own, s->n_own);
-    copy(s->hold, u, s->n_held);
-    copy(s->held, u, s->n_held);
-    copy(s->own, own, s->n_own);
+    if (asked(s->asked, t, s->result, s->hold, s->n_held, s->own, s->n_own)) return 1;
+    s->log_t[s->number] = t;
+    copy(s->log_y + s->number * s->n_y, s->asked->y, s->n_y);
+    copy(s->log_u + s->number * s->n_held, s->hold, s->n_held);
+    copy(s->held, s->hold, s->n_held);
     s->count = s->number + 1;
     return 0;
 }
@@ -83,9 +63,11 @@ DA_EXPORT long da_sample(da_sampled *s)
             for (long j = 0; j < s->n_places; j++) u[i * s->width + s->places[2 * j]] = s->held[s->places[2 * j + 1]];
         const long look = s->done ? k % WEIGH_EVERY == 0 : s->look;
         da_outcome outcome = {0, 0, -1, 0.0};
+        void *const lock = s->asked->py->leave();
         s->step(count, k, s->t0, s->h, s->state, s->last, s->before, s->par, u, s->varying, s->save_every,
                 s->out_state + row * s->n_state, s->out_lam + row * s->n_lam, s->out_work + 2 * row,
                 s->out_unknowns ? s->out_unknowns + row * s->n_unknowns : 0, s->rule, &outcome, s->kept, look, s->work);
+        s->asked->py->enter(lock);
         s->done += outcome.steps;
         s->iterations += outcome.iterations;
         if (outcome.failed >= 0) {

@@ -6,25 +6,20 @@ A sample is taken once. Steps that are tried again, shortened, or made by anothe
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from functools import wraps
+from collections.abc import Callable, Mapping, Sequence
 
-import casadi as ca
 import numpy as np
-from casadi import SX
 
 from dalembert.checking import shown
+from dalembert.engine.control_laws import Law
 from dalembert.engine.controllers import Array, Sampled, Samples
 from dalembert.engine.inputs import Columns, Constant, Held, Inputs
-from dalembert.engine.machine import Task, bind
+from dalembert.engine.machine import Call, Task, bind
 from dalembert.engine.run import Grid, Layout
 from dalembert.errors import DalembertError, MethodError, ModelError, suggest
-from dalembert.systems import tracing
-from dalembert.systems.base import System, column
-from dalembert.systems.symbolic import to_sx
+from dalembert.systems.base import System
 
 NEAR = 1e-6  # of the time between samples: a step that begins so close to one begins there
-KEPT = 16  # functions of controllers that are kept with a system
 AGREES = 1e-9  # of a step: by how much a multiple of it may be off the time between samples
 
 Controllers = list[tuple[list[int], Sampled]]  # columns of the inputs, and who sets them
@@ -55,23 +50,26 @@ class Sampler:
     """One controller: what it measures, what it has held so far, and its state."""
 
     def __init__(
-        self, system: System, layout: Layout, columns: list[int], given: Sampled, par: Array, span: tuple[float, float]
-    ) -> None:
+        self, system: System, layout: Layout, columns: list[int], given: Sampled, par: Array, span: tuple[float, float],
+        alone: bool = False,
+    ) -> None:  # fmt: skip
         self.columns, self.given, (self.t0, t_end), self.every = columns, given, span, given.every
         self.name = ", ".join(system.ports[i] for i in columns)
         self.wanted = given.arguments(system.parameters)
         own = np.zeros(0) if given.state is None else np.asarray(given.state, dtype=float)
         self.own, self._shape = own.ravel().copy(), own.shape
-        self.function = _function(system, layout, given, self.wanted, own.shape, len(columns))
-        measured = self.function.numel_out(0)
+        law = Law(system, layout, given, self.wanted, own.shape, len(columns))
+        function = law.function(alone)
+        self.traced, measured = function.n_out() > 1, function.numel_out(0)
         self._x, self._t, self.par, self.hold = np.zeros(layout.n_state), np.zeros(1), par, np.zeros(len(columns))
         self._measured, self._after = np.zeros(measured), np.zeros(self.hold.size + self.own.size)
-        self._values: dict[str, object] = {**system.unpack(par), "u": self.hold.copy()}
-        if given.traced:
+        self.constants: dict[str, object] = {name: x for name, x in system.unpack(par).items() if name in self.wanted}
+        self._makers = self.makers()
+        if self.traced:
             known, found = [self._x, self.own, self.hold, self._t, par], [self._measured, self._after]
         else:
             known, found = [self._x, self._t, par], [self._measured]
-        self._evaluate, self._kept = bind(self.function, known, found)
+        self._evaluate, self._kept = bind(function, known, found)
         rows = int((t_end - self.t0) / self.every + NEAR) + 1
         self.count, sizes = 0, (measured, len(columns), own.size)
         self.log = Samples(np.zeros(rows), *(np.zeros((rows, n)) for n in sizes))
@@ -80,7 +78,6 @@ class Sampler:
         """Go on from where another stands, of the same controller on an earlier part of the run."""
         self.count, self.log = before.count, before.log
         self.own[:], self.hold[:] = before.own, before.hold
-        self._values["u"] = self.hold.copy()
 
     def number(self, t: float) -> int:
         """The number of the last sample up to a time."""
@@ -107,38 +104,55 @@ class Sampler:
         self._x[:], self._t[0] = state, t
         self._evaluate()
         log.t[number], log.y[number], log.state[number] = t, self._measured, self.own
-        if not self.given.traced:
-            self._call(t)
-        else:
+        if not self.traced:
+            self._call()
+        elif all(map(math.isfinite, self._after.tolist())):
             self.hold[:], self.own[:] = self._after[: self.hold.size], self._after[self.hold.size :]
-            if not np.isfinite(self._after).all():
-                raise ModelError(
-                    f"the controller of {self.name!r} returns {self.hold} at t = {t:g}, and {self.own} as its state: "
-                    f"both must be finite (it measured {self._measured})"
-                )
+        else:
+            self.refuse()
         log.u[number] = self.hold
         self.count = number + 1
 
-    def _call(self, t: float) -> None:
-        """Ask the user's function; arrays are handed out as copies, since it may change them."""
-        values, given, hold = self._values, self.given, self.hold
-        values["t"], values["y"] = t, self._measured.copy()
-        if given.state is None:
-            u = given.controller(*[values[name] for name in self.wanted])
-        else:
-            values["state"] = self.own.reshape(self._shape) if len(self._shape) != 1 else self.own.copy()
-            result = given.controller(*[values[name] for name in self.wanted])
+    def makers(self) -> dict[str, Callable[[], Array]]:
+        """What makes each argument that is an array of a sample: copies, since the controller may change or keep them."""
+        found = {"y": self._measured, "u": self.hold, "state": self.own.reshape(self._shape)}
+        return {name: a.copy for name, a in found.items() if name in self.wanted}
+
+    @property
+    def measuring(self) -> tuple[Call, Array, Array, Array, Array]:
+        """What measures, of a state and a time; where the measured is, and what a traced controller returns."""
+        return self._evaluate, self._x, self._t, self._measured, self._after
+
+    def _call(self) -> None:
+        """Ask the user's function."""
+        values = {**self.constants, **{name: make() for name, make in self._makers.items()}, "t": float(self._t[0])}
+        self.accept(self.given.controller(*[values[name] for name in self.wanted]))
+
+    def refuse(self) -> None:
+        """What a traced controller returns is not finite: an error, unless the function itself knows better."""
+        if not self.given.traced:
+            self._call()
+            return
+        u, own = self._after[: self.hold.size], self._after[self.hold.size :]
+        raise ModelError(
+            f"the controller of {self.name!r} returns {u} at t = {self._t[0]:g}, and {own} as its state: both must be finite "
+            f"(it measured {self._measured})"
+        )
+
+    def accept(self, result: object) -> None:
+        """Take over what the controller returned."""
+        u, t = result, float(self._t[0])
+        if self.given.state is not None:
             if not isinstance(result, (tuple, list)) or len(result) != 2:
                 raise ModelError(
                     f"the controller of {self.name!r} has a state: it must return the pair (u, state), not {shown(result)}"
                 )
             u, own = result
             self._put(self.own, "state", own, t)
-        if isinstance(u, float) and len(hold) == 1 and math.isfinite(u):
-            hold[0] = u
+        if isinstance(u, float) and len(self.hold) == 1 and math.isfinite(u):
+            self.hold[0] = u
         else:
-            self._put(hold, "u", u, t)
-        values["u"] = hold.copy()
+            self._put(self.hold, "u", u, t)
 
     def _put(self, place: Array, what: str, value: object, t: float) -> None:
         """Numbers that the controller returned; refused where there are too many or too few, or some are not finite."""
@@ -160,65 +174,6 @@ class Sampler:
         """The samples before a time."""
         count, log = min(self.count, max(1, math.ceil((end - self.t0) / self.every - NEAR))), self.log
         return Samples(*(a[:count].copy() for a in (log.t, log.y, log.u, log.state)))
-
-
-def _function(
-    system: System, layout: Layout, given: Sampled, wanted: list[str], shape: tuple[int, ...], count: int
-) -> ca.Function:
-    """What is measured, and what a traced controller does with it; made once for each controller and layout of the state."""
-
-    def make() -> tuple[Sampled, ca.Function]:
-        state, t = SX.sym("state", layout.n_state), SX.sym("t")
-        y = _outputs(system, layout, given, state, t)
-        if given.traced:
-            return given, _law(system, given, wanted, y, state, t, shape, count)
-        return given, ca.Function("measure", [state, t, system.par], [ca.densify(y)])
-
-    places = tuple((name, place.start, place.stop) for name, place in layout.fields.items())
-    key = ("sampled", id(given), places, count)  # the controller is kept with what was made: its id is not used again
-    found: tuple[Sampled, ca.Function] = system.cache.get(tuple, key, make, KEPT)
-    return found[1]
-
-
-def _outputs(system: System, layout: Layout, given: Sampled, state: SX, t: SX) -> SX:
-    """What is measured, as an expression of the state vector."""
-    own = [getattr(system, name) for name in system.state]
-    if given.outputs is None:
-        y = ca.vertcat(*own)
-    else:
-        y = system.of_state(column("outputs", system._trace("outputs", given.outputs, (*system.variables, "t"))))
-    f = ca.Function("outputs", [*own, system.t, system.par], [ca.densify(y)])
-    out: SX = f(*(state[layout.fields[name]] for name in system.state), t, system.par)
-    return out
-
-
-def _law(
-    system: System, given: Sampled, wanted: list[str], y: SX, state: SX, t: SX, shape: tuple[int, ...], count: int
-) -> ca.Function:  # fmt: skip
-    """(state, own state, held, t, parameters) -> what is measured; inputs and next own state."""
-    if len(shape) > 1:
-        raise ModelError(f"the state of a traced controller is a vector, not of the shape {shape}")
-    size = math.prod(shape) if given.state is not None else 0
-    own, held = SX.sym("own", size), SX.sym("held", count)
-    symbols: dict[str, object] = {"t": tracing.symbols(t, ()), "u": tracing.symbols(held, (count,))}
-    symbols |= {"y": tracing.symbols(y, (y.numel(),)), "state": tracing.symbols(own, shape)}
-    symbols |= {name: make() for name, make in system._parameter_symbols().items() if name in wanted}
-
-    @wraps(given.controller)
-    def stacked(*arguments: object, **named: object) -> SX:
-        result = given.controller(*arguments, **named)
-        parts = result if given.state is not None else (result, SX(0, 1))
-        if not isinstance(parts, (tuple, list)) or len(parts) != 2:
-            raise ModelError(f"it has a state: it must return the pair (u, state), not {shown(result)}")
-        u, after = (ca.densify(ca.vec(to_sx(part))) for part in parts)
-        if u.numel() != count or after.numel() != size:
-            raise ModelError(
-                f"it must return {count} inputs and {size} numbers as its state, not {u.numel()} and {after.numel()}"
-            )
-        return ca.vertcat(u, after)
-
-    both = tracing.call("the controller", stacked, {name: symbols[name] for name in wanted}, symbols)
-    return ca.Function("law", [state, own, held, t, system.par], [ca.densify(y), both])
 
 
 class Sampling(Inputs):
@@ -267,6 +222,11 @@ class Sampling(Inputs):
     def after(self, t: float) -> float:
         """When a controller is called next."""
         return min(s.after(t) for s in self.samplers)
+
+    @property
+    def ways(self) -> str:
+        """Which controllers are traced and which are called, in words."""
+        return ", ".join(f"{s.name} {'traced' if s.traced else 'called'}" for s in self.samplers)
 
     def results(self, end: float) -> dict[str, Samples]:
         """The samples of all controllers, by the names of the inputs that they set."""
