@@ -28,8 +28,9 @@ def _interface() -> ctypes.Array[ctypes.c_void_p]:
     return (ctypes.c_void_p * len(_NAMES))(*(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p) for name in _NAMES))
 
 
-def _references(objects: Sequence[object]) -> ctypes.Array[ctypes.py_object[object]]:
-    return (ctypes.py_object * max(1, len(objects)))(*(ctypes.py_object(x) for x in objects))
+def _references(objects: Sequence[object]) -> ctypes.Array[ctypes.c_void_p]:
+    """Their addresses; who asks for them keeps the objects."""
+    return (ctypes.c_void_p * max(1, len(objects)))(*map(id, objects))
 
 
 class _Asked(ctypes.Structure):
@@ -50,14 +51,14 @@ class Asked:
         makers, constants = sampler.makers(), sampler.constants
         objects = [makers.get(name, constants.get(name)) for name in sampler.wanted]
         kinds = [_TIME if name == "t" else _MADE if name in makers else _AS_IT_IS for name in sampler.wanted]
-        self._objects = _references(objects)
+        self._objects, self._addresses = objects, _references(objects)
         self._kinds = np.array(kinds, dtype=np.dtype("l"))
         self._plain = _references(_PLAIN)
         measure, x, t, y, after = sampler.measuring
         self._arrays: list[Array] = [x, t, y, after]
         accept = sampler.refuse if sampler.traced else sampler.accept
         self.record = _Asked(
-            ctypes.addressof(_interface()), measure, sampler.given.controller, accept, ctypes.addressof(self._objects),
+            ctypes.addressof(_interface()), measure, sampler.given.controller, accept, ctypes.addressof(self._addresses),
             ctypes.addressof(self._plain), self._kinds.ctypes.data, x.ctypes.data, t.ctypes.data, y.ctypes.data,
             after.ctypes.data if sampler.traced else None, len(objects), len(_PLAIN), sampler.given.state is not None,
         )  # fmt: skip
