@@ -262,7 +262,8 @@ def test_what_is_refused():
         m.assemble(coordinates="joint")
     with pytest.raises(da.ModelError, match="vary goes with absolute coordinates"):
         four_bar().assemble(coordinates="joint", vary=["A"])
-    m = four_bar()
-    m.friction("rub", "A", coulomb=0.1)
-    with pytest.raises(da.ModelError, match="'A' is no constraint, so that its force is not known"):
+    m = da.Mechanism()
+    m.body("stone", mass=1.0, inertia=[1, 1, 1])
+    m.friction("rub", m.free("air", "ground", "stone"), coulomb=0.1, freedom="x")
+    with pytest.raises(da.ModelError, match="'air' holds nothing, so that there is no load"):
         m.assemble(coordinates="joint")

@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import casadi as ca
 from casadi import SX
 
-from dalembert.errors import ModelError, suggest
-from dalembert.mechanisms import wrenches
+from dalembert.errors import FileError, ModelError, suggest
+from dalembert.mechanisms import carrying, wrenches
 from dalembert.mechanisms.coordinates import Coordinates, Made, Row
 from dalembert.mechanisms.drawing import picture
 from dalembert.mechanisms.forces import Motion
@@ -18,6 +18,7 @@ from dalembert.mechanisms.rotations import Array
 from dalembert.systems import plain
 from dalembert.systems.composed import lifted
 from dalembert.systems.mechanical import Mechanical
+from dalembert.systems.operations import build, dump
 
 RATES = {  # at constant velocities
     "frame_rates": "frames", "measure_rates": "measures", "sensed_rates": "sensed", "sensed_curvature": "sensed_rates",
@@ -58,6 +59,8 @@ class Assembled(Mechanical):
     least_norm: bool
     freedoms: int
     size: float  # how large the mechanism is
+    tree: frozenset[str]  # joints that define coordinates: they have no multipliers
+    _carried: ca.Function | None = None  # what these carry, of all arguments, multipliers of `all_rows` and accelerations
     _recipes: Mapping[str, Callable[[], SX]] = {}
     _coordinates: Coordinates | None = None  # what it was made of; a system from a file has none
 
@@ -82,6 +85,7 @@ class Assembled(Mechanical):
         self.plates = dict(coordinates.plates)
         self.sensors = {s.name: s.measures for s in of.sensors.values()}
         self._coordinates = coordinates
+        self.tree = frozenset(branch.joint.name for branch in coordinates.branches) & self.joints.keys()
         self._recipes = {
             "frames": lambda: wrenches.frames(coordinates, self.q),
             "measures": lambda: wrenches.measures(coordinates, self.q, self._parameters_by_name()),
@@ -89,6 +93,16 @@ class Assembled(Mechanical):
             "sensed": lambda: wrenches.sensed(coordinates, self.q),
             "all_jacobian": lambda: self.role("jacobian") if whole is None else whole.function("jacobian")(*self.symbols()),
         }
+
+    def carried(self) -> ca.Function:
+        """Force and torque of the joints that define coordinates, six entries for each joint, zero for the others."""
+        if self._carried is None:
+            of, lam, a = self._coordinates, SX.sym("lam", len(self.all_rows) + self.mn), SX.sym("a", self.nv)
+            assert of is not None  # what comes from a file has it
+            now = carrying.Moment(self.q, self.v, a, self.t, self.u, lam, self._parameters_by_name())
+            value = carrying.carried(of, of.branches, self.all_rows, now)
+            self._carried = ca.Function("carried", [*self.symbols(), lam, a], [value])
+        return self._carried
 
     def _parameters_by_name(self) -> dict[str, SX]:
         """The symbols of the parameters, as matrices."""
@@ -148,7 +162,8 @@ class Assembled(Mechanical):
             "joints": [astuple(j) for j in self.joints.values()], "drives": self.drives, "plates": self.plates,
             "sensors": self.sensors,
             "rows": [astuple(row) for row in self.rows], "all_rows": [astuple(row) for row in self.all_rows],
-            "least_norm": self.least_norm, "freedoms": self.freedoms, "size": self.size,
+            "least_norm": self.least_norm, "freedoms": self.freedoms, "size": self.size, "tree": sorted(self.tree),
+            "carried": dump(self.carried()) if self.tree else None,
         }  # fmt: skip
 
     def _restore(self, data: Mapping[str, Any]) -> None:
@@ -167,4 +182,10 @@ class Assembled(Mechanical):
             rows = plain.each(plain.get(data, key, list), key, list)
             setattr(self, key, tuple(Row(plain.of(o, key, str), plain.size(n, key), plain.of(i, key, bool)) for o, n, i in rows))
         self.least_norm, self.freedoms = plain.get(data, "least_norm", bool), plain.size(data["freedoms"], "freedoms")
-        self.size = plain.get(data, "size", float)
+        self.size, self.tree = plain.get(data, "size", float), frozenset(plain.each(plain.get(data, "tree", list), "tree", str))
+        if self.tree:
+            extra = [SX.sym("lam", len(self.all_rows) + self.mn), SX.sym("a", self.nv)]
+            value = build(data["carried"], [*self.symbols(), *extra])
+            if value.shape != (6 * len(self.joints), 1):
+                raise FileError(f"carried has the shape {value.shape}, not {(6 * len(self.joints), 1)}")
+            self._carried = ca.Function("carried", [*self.symbols(), *extra], [value])

@@ -19,6 +19,7 @@ from dalembert.mechanisms.laws import Term
 from dalembert.mechanisms.repeating import Signed, plain
 from dalembert.mechanisms.rotations import Array
 from dalembert.mechanisms.terms import Terms
+from dalembert.mechanisms.trees import Branch
 
 
 @dataclass(frozen=True)
@@ -114,6 +115,26 @@ class Coordinates(ABC):
         """Names and values."""
         return self.terms.parameters.values
 
+    def rate_of(self, value: SX, q: SX, v: SX) -> SX:
+        """The rate of a function of the positions, at constant velocities."""
+        return ca.jtimes(value, q, v if self.kinematics is None else self.kinematics(q) @ v)
+
+    def moments_of(self, name: str, given: Mapping[str, SX]) -> SX:
+        """The inertia of a body as a matrix in its axes, from the parameters; zero for a point mass."""
+        if name not in self.inertias:
+            return SX(3, 3)
+        J = given[self.inertias[name]]
+        if self.of.flat:
+            out = SX(3, 3)
+            out[2, 2] = J
+            return out
+        return ca.diag(J) if J.is_column() else J
+
+    @property
+    def branches(self) -> list[Branch]:
+        """Joints that are no constraints, since they define the coordinates: from the ground outwards."""
+        return []
+
     def selected(self, kept: Mapping[str, tuple[int, ...]] | None) -> list[Term]:
         """The terms, with those rows of constraints that are kept."""
         kept = kept or {}
@@ -144,8 +165,7 @@ class Coordinates(ABC):
             frames, held = self.frames(q), self.frames(still)
             x = ca.vertcat(*(self.evaluated(t, frames, held, given, SX(0.0)) for t in own))
             acting = sorted(set(ca.jacobian_sparsity(x, q).row()))  # in the plane some rows do not depend on the motion
-            rate = ca.jtimes(x[acting], q, v if self.kinematics is None else self.kinematics(q) @ v)
-            return ca.substitute(rate, still, q)
+            return ca.substitute(self.rate_of(x[acting], q, v), still, q)
 
         return {
             "nonholonomic": Signed(["q", "v", *sorted({x for t in own for x in t.data.values() if isinstance(x, str)})], rates)

@@ -76,6 +76,17 @@ class Frame:
         return Frame(self.origin + self.axes @ shift, self.axes @ rotation)
 
 
+def listed(frame: Frame) -> SX:
+    """Origin, axes and angle (zero where it is not known), 13 entries one after another."""
+    angle = SX(0.0) if frame.angle is None else frame.angle
+    return ca.densify(ca.vertcat(frame.origin, ca.vec(ca.densify(frame.axes)), angle))
+
+
+def unlisted(x: SX, like: Frame, known: Mapping[tuple[str, str], SX] | None = None) -> Frame:
+    """The frame of such entries; it has an angle where another one has."""
+    return Frame(x[:3], ca.reshape(x[3:12], 3, 3), x[12] if like.angle is not None else None, known or {})
+
+
 def turn(axis: int, angle: SX) -> SX:
     """The rotation by an angle about an axis 0, 1, 2."""
     c, s, out = ca.cos(angle), ca.sin(angle), SX.eye(3)

@@ -66,14 +66,18 @@ class Parameters:
         return name
 
 
+def coefficients(rows: SX, rates: SX) -> SX:
+    """What the rates are multiplied by in the forces of rows `(x, c)` or `(x, c, d, s)`: `c`, with `d tanh(x' / s) / x'`."""
+    if rows.size2() < 4:
+        return rows[:, 1]
+    y = rates / rows[:, 3]
+    slow = ca.fabs(y) < 1e-4  # where the next term of the series is below round-off
+    return rows[:, 1] + rows[:, 2] / rows[:, 3] * ca.if_else(slow, 1 - y**2 / 3, ca.tanh(y) / ca.if_else(slow, 1, y))
+
+
 def resistance(rows: SX, slopes: SX, v: SX) -> SX:
     """The Rayleigh matrix of rows `(x, c)` or `(x, c, d, s)`, with the slopes of `x` by the velocities."""
-    c = rows[:, 1]
-    if rows.size2() == 4:
-        y = (slopes @ v) / rows[:, 3]
-        slow = ca.fabs(y) < 1e-4  # where the next term of the series is below round-off
-        c = c + rows[:, 2] / rows[:, 3] * ca.if_else(slow, 1 - y**2 / 3, ca.tanh(y) / ca.if_else(slow, 1, y))
-    return slopes.T @ ca.diag(c) @ slopes
+    return slopes.T @ ca.diag(coefficients(rows, slopes @ v if rows.size2() == 4 else SX(0, 1))) @ slopes
 
 
 def marked(frame: Frame, data: Data, which: str) -> Frame:

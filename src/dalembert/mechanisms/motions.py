@@ -156,14 +156,14 @@ class JointMotion:
 
     @property
     def reaction(self) -> Reaction:
-        """Force and torque on the body `b`, by the multipliers of the run, at the times `t_lam`."""
+        """Force and torque on the body `b`, by the multipliers of the run, at the times `t_lam`; without any, at those stored."""
         s = self._of
-        return s.reaction(self.joint.name, s.t_lam, s.lam)
+        return s.reaction(self.joint.name, s.t_lam, s.lam) if s.system.m else self.reaction_at(s.t)
 
     def reaction_at(self, t: Array) -> Reaction:
-        """The same at any times, by the multipliers that the accelerations there ask for."""
-        times = np.atleast_1d(np.asarray(t, dtype=float))
-        return self._of.reaction(self.joint.name, times, self._of.at(times).lam)
+        """The same at any times, by the accelerations there and the multipliers that they ask for."""
+        times, s = np.atleast_1d(np.asarray(t, dtype=float)), self._of
+        return s.reaction(self.joint.name, times, s.at(times).lam if s.system.m else np.zeros((len(times), 0)))
 
 
 def unwrapped(t: Array, angle: Array, rate: Array) -> Array:

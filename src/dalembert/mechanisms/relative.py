@@ -21,7 +21,7 @@ from dalembert.mechanisms.laws import Term
 from dalembert.mechanisms.recursion import GROUND, Weight
 from dalembert.mechanisms.rotations import Array
 from dalembert.mechanisms.terms import Terms
-from dalembert.mechanisms.trees import Tree, measured
+from dalembert.mechanisms.trees import Branch, Tree, measured
 from dalembert.mechanisms.turning import NEAR
 
 
@@ -45,6 +45,10 @@ class Relative(Direct):
             self.kinematics = self._kinematics
         inside = [branch.joint.name for branch in self.tree.branches]
         self.inside = {*inside, *(f"{name} thread" for name in inside)}
+
+    @property
+    def branches(self) -> list[Branch]:
+        return self.tree.branches
 
     def singular(self, q: Array) -> str:
         for branch in self.tree.branches:
@@ -130,18 +134,8 @@ class Relative(Direct):
         out = [Weight.none() for _ in self.tree.links]
         for name, (link, place) in self.tree.places.items():
             if link != GROUND:
-                out[link] = out[link].plus(Weight.of(given[self.masses[name]], self._moments(name, given), place))
+                out[link] = out[link].plus(Weight.of(given[self.masses[name]], self.moments_of(name, given), place))
         return out
-
-    def _moments(self, name: str, given: Mapping[str, SX]) -> SX:
-        if name not in self.inertias:
-            return SX(3, 3)
-        J = given[self.inertias[name]]
-        if self.of.flat:
-            out = SX(3, 3)
-            out[2, 2] = J
-            return out
-        return ca.diag(J) if J.is_column() else J
 
     def mass(self, q: SX, given: Mapping[str, SX]) -> SX:
         moved = recursion.motions(self.tree.links, q)

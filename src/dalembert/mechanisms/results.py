@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.errors import MethodError, suggest, suggesting
 from dalembert.mechanisms.assembled import Assembled
+from dalembert.mechanisms.loads import Loads
 from dalembert.mechanisms.motions import BodyMotion, JointMotion, Reaction
 from dalembert.mechanisms.rotations import Array
 from dalembert.solution.mechanical import MechanicalSolution
@@ -103,13 +104,8 @@ class MechanismSolution(MechanicalSolution):
             return self._numeric("sensed")
         if measures == "velocity":
             return self._numeric("sensed_rates", v=self.v)
-        A, F, C, d, G = self._accelerations(self.q, self.v, self.p, self.t, self.u)
-        n, m = self.system.nv, self.system.m
-        K = np.zeros((len(self.t), n + m, n + m))
-        K[:, :n, :n], K[:, :n, n:], K[:, n:, :n] = A, G.transpose(0, 2, 1), C
-        a = np.linalg.solve(K, np.concatenate([F, d], axis=1))[:, :n, 0]
-        slope = self._numeric("sensed_slopes", v=self.v).reshape(len(self.t), -1, n)
-        return np.asarray(np.einsum("tij,tj->ti", slope, a) + self._numeric("sensed_curvature", v=self.v))
+        slope = self._numeric("sensed_slopes", v=self.v).reshape(len(self.t), -1, self.system.nv)
+        return np.asarray(np.einsum("tij,tj->ti", slope, self.a) + self._numeric("sensed_curvature", v=self.v))
 
     def momentum(self, name: str | ArrayLike, dimension: int | None = None) -> Array:
         """Total `"linear"` or `"angular"` momentum (about the origin) of all bodies; or a momentum map, as in any system."""
@@ -122,17 +118,8 @@ class MechanismSolution(MechanicalSolution):
 
     def reaction(self, joint: str, t: Array, lam: Array) -> Reaction:
         """Force and torque of a joint by multipliers at some times."""
-        k = list(self.system.joints).index(joint)
-        if self.system.called == "joint" and all(row.owner != joint for row in self.system.all_rows):
-            raise MethodError(f"{joint!r} is a coordinate, it has no constraint forces; assemble with coordinates='absolute'")
-        q = self.q if len(t) == len(self.t) and np.array_equal(t, self.t) else self.at(t).values["q"]
-        W = self.system.numeric("wrench", self._par, q=q, t=t).reshape(len(t), 6 * len(self.system.joints), -1)
-        every = np.zeros((len(t), W.shape[2]))
-        places = {row: i for i, row in enumerate(self.system.all_rows)}
-        every[:, [places[row] for row in self.system.rows]] = lam[:, : self.system.mh]
-        if self.system.least_norm:
-            every = self._least(q, t, W, every)
-        carried = -np.einsum("tij,tj->ti", W[:, 6 * k : 6 * k + 6], every)
+        k, loads = list(self.system.joints).index(joint), Loads(self, t, lam)
+        carried = loads.of(loads.every)[:, 6 * k : 6 * k + 6]
 
         def axes(body: str) -> Array:
             if body == "ground":
@@ -140,29 +127,9 @@ class MechanismSolution(MechanicalSolution):
             known = list(self.system.masses)
             if body not in known:
                 raise MethodError(f"{self.system.name!r} has no body {body!r}{suggest(str(body), ['ground', *known])}")
-            start = 12 * known.index(body) + 3
-            rows = self.system.numeric("frames", self._par, q=q)[:, start : start + 9]
-            return rows.reshape(-1, 3, 3).transpose(0, 2, 1)
+            return loads.axes(known.index(body))
 
         return Reaction(t, carried[:, :3], carried[:, 3:], axes)
-
-    def _least(self, q: Array, t: Array, W: Array, lam: Array) -> Array:
-        """Of all multipliers with the same forces on the bodies, those whose reactions have the least norm.
-
-        Torques count by the size of the mechanism. The forces are `G^T lam`; what may be added is in the kernel of `G^T`.
-        """
-        count = len(self.system.all_rows)
-        G = self.system.numeric("all_jacobian", self._par, q=q, t=t).reshape(len(t), -1, self.system.nv)[:, :count]
-        weight = np.tile(np.repeat([1.0, 1 / self.system.size], 3), len(self.system.joints))
-        out = lam.copy()
-        for i in range(len(t)):
-            left, values, _ = np.linalg.svd(G[i])
-            rank = int((values > 1e-9 * values[0]).sum())
-            free = left[:, rank:]
-            S = weight[:, None] * W[i]
-            z, *_ = np.linalg.lstsq(S @ free, S @ lam[i], rcond=1e-10)
-            out[i] = lam[i] - free @ z
-        return out
 
     # ---- summary and tables -----------------------------------------------------------------------------
 

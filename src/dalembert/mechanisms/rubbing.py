@@ -25,33 +25,40 @@ def rubbing(at: Coordinates, terms: Sequence[Term], rows: Sequence[Row]) -> dict
     own = [t for t in terms if t.role == "friction"]
     if not own:
         return {}
-    joints = {t.name: t for t in reversed(terms) if t.role == "holonomic"}
     carrying = {row.owner for row in rows}
     for term in own:
         if term.joint not in carrying:
             raise ModelError(
-                f"friction {term.name!r}: in these coordinates {term.joint!r} is no constraint, so that its force is not known; "
-                "use coordinates='absolute'"
+                f"friction {term.name!r}: {term.joint!r} holds nothing, so that there is no load; "
+                "give a friction that does not depend on it, dry=..."
             )
 
     def force(given: dict[str, SX]) -> SX:
         q, v = given["q"], given["v"]
         frames, out = at.frames(q), SX(v.numel(), 1)
         for term in own:
-            found = at.evaluated(term, frames, frames, given, SX(0.0))
-            x, grip, speed = (found[i] for i in range(3))
+            x = at.evaluated(term, frames, frames, given, SX(0.0))[0]
             slope = ca.jacobian(x, q)
             slope = slope if at.kinematics is None else slope @ at.kinematics(q)
-            carried = _force(at, joints[term.joint], rows, given, frames)
-            size = grip * ca.sqrt(ca.dot(carried, carried) + SMALL**2)
-            out -= slope.T * size * ca.tanh(slope @ v / speed)
+            out -= slope.T * grip(at, term, terms, rows, given, frames, slope @ v)
         return ca.densify(out)
 
     names = ["q", "v", "lam", *at.parameters]
     return {"force": Signed(names, force)}
 
 
-def _force(at: Coordinates, joint: Term, rows: Sequence[Row], given: dict[str, SX], frames: Mapping[str, Frame]) -> SX:
+def grip(
+    at: Coordinates, term: Term, terms: Sequence[Term], rows: Sequence[Row], given: Mapping[str, SX], frames: Mapping[str, Frame],
+    rate: SX,
+) -> SX:  # fmt: skip
+    """The force of friction against the rate of its freedom, by the multipliers `given["lam"]`."""
+    joint = next(t for t in terms if t.role == "holonomic" and t.name == term.joint)
+    found = at.evaluated(term, frames, frames, given, SX(0.0))
+    carried = _force(at, joint, rows, given, frames)
+    return found[1] * ca.sqrt(ca.dot(carried, carried) + SMALL**2) * ca.tanh(rate / found[2])
+
+
+def _force(at: Coordinates, joint: Term, rows: Sequence[Row], given: Mapping[str, SX], frames: Mapping[str, Frame]) -> SX:
     """The force of a joint's constraints on its second body."""
     W = local(at, joint, frames, given, given.get("t", SX(0.0)))
     out = SX(3, 1)

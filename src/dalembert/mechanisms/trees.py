@@ -156,11 +156,13 @@ def spanning(of: Description) -> list[Branch]:
     """Joints that lead from the ground to all bodies, by short ways.
 
     Joints with few freedoms come first, among them those that are driven: what is left closes loops, with few constraints. Bodies
-    that no joint holds have all freedoms.
+    that no joint holds have all freedoms. A joint whose friction depends on its load is a constraint: its multipliers are the
+    load.
     """
     at: dict[str, list[Joint]] = defaultdict(list)
+    rubbed = {part.joint for part in of.forces.values() if isinstance(part, forces.Friction) and part.coulomb}
     for joint in of.joints.values():
-        if joint.tree:
+        if joint.tree and joint.name not in rubbed:
             at[joint.a].append(joint)
             at[joint.b].append(joint)
     driven = {part.joint for part in of.forces.values() if isinstance(part, forces.Motor | forces.Motion)}

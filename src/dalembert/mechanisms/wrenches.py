@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 import casadi as ca
 from casadi import SX
 
 from dalembert.mechanisms.coordinates import Coordinates, Row
-from dalembert.mechanisms.frames import Frame
+from dalembert.mechanisms.frames import Frame, listed, unlisted
 from dalembert.mechanisms.laws import Term
 
 
@@ -50,33 +51,32 @@ def wrench(coordinates: Coordinates, rows: Sequence[Row], q: SX, t: SX, given: M
     """
     found = coordinates.frames(q)
     holonomic = {t.name: t for t in reversed(coordinates.terms.all) if t.role == "holonomic"}  # the first of a name
-    places: dict[tuple[str, int], int] = {(r.owner, r.number): i for i, r in enumerate(rows) if not r.inner}
+    places: dict[str, list[tuple[int, int]]] = defaultdict(list)
+    for i, row in enumerate(rows):
+        if not row.inner:
+            places[row.owner].append((row.number, i))
     out = SX(6 * len(coordinates.of.joints), len(rows))
     for k, joint in enumerate(coordinates.of.joints.values()):
-        term = holonomic.get(joint.name)
-        if term is None:
-            continue
-        part = local(coordinates, term, found, given, t)
-        for i in range(part.size2()):
-            if (joint.name, i) in places:
-                out[6 * k : 6 * k + 6, places[joint.name, i]] = part[:, i]
+        for name in (joint.name, f"{joint.name} thread"):
+            if name in places:
+                part = local(coordinates, holonomic[name], found, given, t)
+                for number, i in places[name]:
+                    out[6 * k : 6 * k + 6, i] = part[:, number]
     return out
 
 
 def local(coordinates: Coordinates, term: Term, found: Mapping[str, Frame], given: Mapping[str, SX], t: SX) -> SX:
     """Force and torque on the second body of a joint, at its point there, for a unit of each multiplier."""
     name = term.bodies[1]
-    B, flat = found[name], found[name].angle is not None
-    x = SX.sym("x", 13)
-    moving = Frame(x[:3], ca.reshape(x[3:12], 3, 3), x[12] if flat else None)
+    B, x = found[name], SX.sym("x", 13)
+    moving = unlisted(x, B)
     rows = ca.densify(coordinates.evaluated(term, {**found, name: moving}, {**found, name: moving}, given, t))
-    here = ca.densify(ca.vertcat(B.origin, ca.vec(B.axes), B.angle if B.angle is not None else SX(0.0)))
-    slopes = ca.substitute(ca.jacobian(rows, x), x, here)
+    slopes = ca.substitute(ca.jacobian(rows, x), x, listed(B))
     force = slopes[:, :3].T
     torque = SX(3, rows.numel())
     for i in range(3):
         torque += ca.skew(B.axes[:, i]) @ slopes[:, 3 + 3 * i : 6 + 3 * i].T
     torque[2, :] += slopes[:, 12].T
-    point = term.data["point_b"]
+    point = term.data["point_b" if "point_b" in term.data else "point_b1"]  # of a screw's thread: the first of two freedoms
     arm = B.placed(given[point] if isinstance(point, str) else SX(ca.DM(point)), SX.eye(3)).origin - B.origin
     return ca.vertcat(force, torque - ca.skew(arm) @ force)
