@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
 
-from dalembert.catalog import mechanisms
 from dalembert.catalog.circuits import circuit, rlc_ladder
 from dalembert.catalog.machines import dc_motor, synchronous_machine
 from dalembert.catalog.nets import net, spring_net
@@ -44,9 +45,12 @@ from dalembert.catalog.ports import (
 from dalembert.catalog.structures import beam, cloth, truss
 from dalembert.checking import declared
 from dalembert.errors import ModelError, suggest
-from dalembert.mechanisms import Mechanism
 from dalembert.systems import System
 from dalembert.tables import Table
+
+if TYPE_CHECKING:
+    from dalembert.catalog import mechanisms as mechanisms
+    from dalembert.mechanisms import Mechanism
 
 _MAKERS: tuple[Callable[..., System], ...] = (
     harmonic_oscillator,
@@ -125,6 +129,13 @@ __all__ = [
 ]
 
 
+def __getattr__(name: str) -> object:
+    """Mechanisms are imported when they are first asked for: other systems do not need them."""
+    if name != "mechanisms":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.mechanisms")
+
+
 @dataclass(frozen=True)
 class SystemInfo:
     """One row of `list_systems()`."""
@@ -153,7 +164,9 @@ def _dashed(maker: Callable[..., object]) -> str:
 
 def make(name: str, **parameters: float) -> System:
     """A system of the catalog by its name, for example `make("double-pendulum", m1=2.0)`; a mechanism is assembled."""
-    makers: tuple[Callable[..., System | Mechanism], ...] = (*mechanisms.MAKERS, *_MAKERS)
+    from dalembert.catalog.mechanisms import MAKERS
+
+    makers: tuple[Callable[..., System | Mechanism], ...] = (*MAKERS, *_MAKERS)
     known = {_dashed(maker): maker for maker in makers}
     if name not in known:
         raise ModelError(f"there is no system {name!r} in the catalog{suggest(name, known)}")
