@@ -16,7 +16,7 @@ def few_are_many(monkeypatch):
 
 
 def chains(system, method):
-    return prepare(system, find(method)).sparse()._chains
+    return prepare(system, find(method)).sparse().pieces
 
 
 def tangled(count, trigonometric=False):

@@ -36,6 +36,42 @@ class Slope:
                 self.node = nodes.put(self.node, node, np.searchsorted(keys, p.keys), add=True)
 
 
+class Refresh:
+    """The cuts of an earlier solve, whose unknowns were changed after its values were found."""
+
+    def __init__(self, chain: Chain) -> None:
+        self.chain = chain
+
+    def __call__(self) -> None:
+        self.chain.refresh()
+
+
+class Single:
+    """One function on arrays: `load` once for a run, then `call`. The cuts of a chain, where it needs them, are found first."""
+
+    def __init__(
+        self, function: ca.Function, inputs: list[Array], outputs: list[Array], bind: Bind, chain: Chain | None = None
+    ) -> None:
+        tape = Tape(bind)
+        self.nodes = nodes = tape.nodes
+        nodes.each += [] if chain is None else [Work(Refresh(chain), 0, ())]
+        sources = [nodes.source(a, ITERATE) for a in inputs]
+        for number, out in zip(tape.outputs(function, sources, ITERATE), outputs, strict=True):
+            if out.size:
+                nodes.copied(number, out)
+        self.work, self.exposed = [nodes.fixed, nodes.each], set[int]()
+        self.plain: list[list[Call]] = [[w.call for w in work] for work in self.work]
+        self.calls = self.plain  # what is done in their place
+
+    def load(self) -> None:
+        """What does not change in a run."""
+        _do(self.calls[0])
+
+    def call(self) -> None:
+        """All outputs."""
+        _do(self.calls[1])
+
+
 class Chain:
     """The links of a solve on arrays: `load` once for a run, `start` once for a solve, then `values` and `both`."""
 
@@ -104,9 +140,9 @@ class Chain:
         for chain in reversed(earlier):
             if k < len(self.names) and self.names[k] in chain.names:
                 number = self.nodes.source(chain.cuts[chain.names.index(self.names[k])], SOLVE)
-                if chain not in self._needs:  # its unknowns were changed after its values were found
+                if chain not in self._needs:
                     self._needs.append(chain)
-                    self.nodes.once.append(Work(chain.refresh, number, ()))
+                    self.nodes.once.append(Work(Refresh(chain), number, ()))
                 return number
         return None
 

@@ -7,14 +7,14 @@ compiled in a moment, and the same for systems of one kind and any size.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import casadi as ca
 import numpy as np
 
 from dalembert.engine import compiler
-from dalembert.engine.chains import Chain
 from dalembert.engine.graph import _TEXT
 from dalembert.engine.nodes import ALL, AT, ONE, Array, Call, Indices, Nodes, Work
 
@@ -28,6 +28,8 @@ EXACT = {
 LONG = 60_000  # characters of source beyond which a compiler takes its time
 LONGEST = 64  # operations of one loop: more would not fit into registers
 HEAD = """#include <math.h>
+#include <string.h>
+#define DA_EXPORT __attribute__((visibility("default")))
 static inline double da_sign(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }
 static void put(double *o, double **s, int **p, const long *n)
 {
@@ -50,6 +52,30 @@ static void join(double *o, double **s, int **p, const long *n)
     for (long j = 0; j < n[0]; j++)
         for (long i = 0; i < n[1 + j]; i++) *o++ = s[j][i];
 }
+/* as NumPy adds up */
+static double total(const double *a, const double *b, long n)
+{
+    if (n < 8) {
+        double s = 0.0;
+        for (long i = 0; i < n; i++) s += a[i] * b[i];
+        return s;
+    }
+    if (n <= 128) {
+        double r[8];
+        long i;
+        for (int j = 0; j < 8; j++) r[j] = a[j] * b[j];
+        for (i = 8; i < n - n % 8; i += 8)
+            for (int j = 0; j < 8; j++) r[j] += a[i + j] * b[i + j];
+        double s = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
+        for (; i < n; i++) s += a[i] * b[i];
+        return s;
+    }
+    long half = n / 2;
+    half -= half % 8;
+    return total(a, b, half) + total(a + half, b + half, n - half);
+}
+static void dot(double *o, double **s, int **p, const long *n) { o[0] = total(s[0], s[1], n[0]); }
+static void norm(double *o, double **s, int **p, const long *n) { o[0] = sqrt(total(s[0], s[1], n[0])); }
 static void column_times(double *restrict o, double **s, int **p, const long *n)
 {
     const double *restrict a = s[0], *restrict b = s[1];
@@ -81,6 +107,17 @@ static void products(double *restrict o, double **s, int **p, const long *n)
 """
 
 
+class Piece(Protocol):
+    """What is written in C: lists of work on nodes, of which others look at some."""
+
+    nodes: Nodes
+
+    @property
+    def work(self) -> list[list[Work]]: ...
+    @property
+    def exposed(self) -> set[int]: ...
+
+
 @dataclass
 class Part:
     """Pieces of work in a row that are done together: one loop over entries, or one routine."""
@@ -101,6 +138,7 @@ class Table:
     sizes: list[int] = field(default_factory=list)
 
     def array(self, a: Array) -> int:
+        """The number of an array."""
         found = next((k for k, other in enumerate(self.arrays) if other is a), None)
         if found is None:
             self.arrays.append(a)
@@ -113,26 +151,39 @@ def writable(work: Work) -> bool:
     return isinstance(work.op, str) or (isinstance(work.op, int) and work.op in TEXT)
 
 
-def exact(chains: Iterable[Chain]) -> bool:
+def exact(pieces: Iterable[Piece]) -> bool:
     """Whether C gives the same bits as NumPy: no function is left to the mathematical library."""
-    every = (work for chain in chains for part in chain.work for work in part)
+    every = (work for piece in pieces for part in piece.work for work in part)
     return all(not isinstance(work.op, int) or work.op in EXACT for work in every)
 
 
-class Fused:
-    """The work of chains as calls, most of them in C."""
+@dataclass(frozen=True)
+class Bound:
+    """A function in C with its arguments."""
 
-    def __init__(self, chains: list[Chain]) -> None:
+    function: Callable[[int, int, int], object]
+    address: int
+    arguments: tuple[int, int, int]
+    kept: object
+
+    def __call__(self) -> None:
+        self.function(*self.arguments)
+
+
+class Fused:
+    """The work of chains as calls, most of them in C; `more` is source that comes with it."""
+
+    def __init__(self, chains: Sequence[Piece], more: str = "") -> None:
         self._names: dict[str, str] = {}
         drafts = [[self._drafted(chain, part) for part in _grouped(chain)] for chain in chains]
-        self.source = HEAD + "".join(f"void {name}{body}" for body, name in self._names.items())
-        self._library = compiler.load(self.source, FLAGS if len(self.source) < LONG else ("-O1",))
-        self._keep: list[object] = []
+        self.source = HEAD + "".join(f"void {name}{body}" for body, name in self._names.items()) + more
+        self.flags = FLAGS if len(self.source) < LONG else ("-O1",)
+        self.library = compiler.load(self.source, self.flags)
         self.calls: list[list[list[Call]]] = [
             [[self._bound(x) if isinstance(x, tuple) else x for x in calls] for calls in lists] for lists in drafts
         ]
 
-    def _drafted(self, chain: Chain, parts: list[list[Part] | Call]) -> list[tuple[str, Table] | Call]:
+    def _drafted(self, chain: Piece, parts: list[list[Part] | Call]) -> list[tuple[str, Table] | Call]:
         out: list[tuple[str, Table] | Call] = []
         uses = _uses(chain)
         for group in parts:
@@ -145,19 +196,19 @@ class Fused:
             out.append((self._names.setdefault(body, f"da_work{len(self._names)}"), table))
         return out
 
-    def _bound(self, draft: tuple[str, Table]) -> Call:
+    def _bound(self, draft: tuple[str, Table]) -> Bound:
         name, table = draft
-        function = self._library[name]
+        function = self.library[name]
         function.argtypes, function.restype = [ctypes.c_void_p] * 3, None
         indices = [np.ascontiguousarray(i, dtype=np.int32) for i in table.indices]
         pointers = [np.array([x.ctypes.data for x in xs] or [0], dtype=np.uintp) for xs in (table.arrays, indices)]
         sizes = np.array(table.sizes or [0], dtype=np.dtype(ctypes.c_long))
-        self._keep.append((table, indices, pointers, sizes))
-        arguments = [x.ctypes.data for x in (*pointers, sizes)]
-        return lambda: function(*arguments)
+        a, p, n = (x.ctypes.data for x in (*pointers, sizes))
+        address = ctypes.cast(function, ctypes.c_void_p).value or 0
+        return Bound(function, address, (a, p, n), (table, indices, pointers, sizes))
 
 
-def _grouped(chain: Chain) -> list[list[list[Part] | Call]]:
+def _grouped(chain: Piece) -> list[list[list[Part] | Call]]:
     """The work of a chain in parts; those in a row that can be written are one group."""
     out: list[list[list[Part] | Call]] = []
     for calls in chain.work:
@@ -197,7 +248,7 @@ def _fits(work: Work, part: Part, nodes: Nodes) -> bool:
     return _root(nodes, work.out) not in roots
 
 
-def _uses(chain: Chain) -> dict[int, list[int]]:
+def _uses(chain: Piece) -> dict[int, list[int]]:
     """For each node the numbers of the pieces of work that read it or other parts of its memory."""
     out: dict[int, list[int]] = {}
     for work in (w for calls in chain.work for w in calls):
@@ -206,7 +257,7 @@ def _uses(chain: Chain) -> dict[int, list[int]]:
     return out
 
 
-def _loop(part: Part, table: Table, chain: Chain, uses: dict[int, list[int]]) -> str:
+def _loop(part: Part, table: Table, chain: Piece, uses: dict[int, list[int]]) -> str:
     """A loop over the entries of arrays; what nobody else reads is not stored."""
     nodes, own = chain.nodes, {id(work) for work in part.work}
     made: dict[int, str] = {}

@@ -282,9 +282,7 @@ class VirtualMachine:
                     row += 1
             if done and (first + done) % save_every:
                 self._write(out, row)
-            memory.state[:], memory.last[:], memory.before[:] = self.state, self.last, self.before
-            if len(memory.kept):
-                memory.kept[:-2] = self.looked
+            self._leave(memory)
             size = 0.0 if failed < 0 else math.nan if failed == len(solves) else math.sqrt(self.solves[failed][1].sizes[0])
             return Outcome(done, iterations, failed, size)
 
@@ -295,6 +293,11 @@ class VirtualMachine:
             self.u[:] = inputs[0]
         self.prelude()
         self.looked[:] = memory.kept[:-2] if len(memory.kept) else 0.0
+
+    def _leave(self, memory: Memory) -> None:
+        memory.state[:], memory.last[:], memory.before[:] = self.state, self.last, self.before
+        if len(memory.kept):
+            memory.kept[:-2] = self.looked
 
     def _write(self, out: Records, row: int) -> None:
         out.state[row] = self.state

@@ -240,7 +240,7 @@ class Nodes:
                 if what == "norm":
                     out[0] = np.sqrt(out[0])
 
-            return Work(call, number, tuple(sources))
+            return Work(call, number, (sources[0], sources[-1]), what, (), (), (len(a),))
 
         return self.filled(what, tuple(sources), 1, make)
 

@@ -1,0 +1,338 @@
+/* What stands after dollar signs is written in stepping.py.
+   Large steps: the time loop, Newton's iteration and L D L^T factors of fixed pattern. The rule for stopping is that of newton.py,
+   what is done for a change that of sparse.py, and factors are those of QDLDL, operation by operation: all bits are the same. */
+
+typedef struct { void (*work)(double **, int **, const long *); double **a; int **p; const long *n; long back; } da_call;
+typedef struct { const da_call *calls; long count; } da_list;
+
+typedef struct {
+    double tolerance, refresh, stagnation, floor, limit, exact; /* squares */
+    long max_iterations;
+} da_rule;
+
+typedef struct {
+    long steps, iterations, failed;
+    double size;
+} da_outcome;
+
+typedef struct {
+    long n, possible, low; /* whether the pattern is symmetric, and its fill low */
+    const double *data;
+    const int *upper, *lower; /* the entries of the upper half, and those opposite */
+    const int *perm, *order, *begin, *row; /* the order of elimination; the upper half in it, column by column */
+    const int *lp, *li, *starts, *list; /* columns of L; for each row those that it needs, in turn */
+    double *x, *l, *d, *inverse, *y, *z;
+    int *next;
+    long half, mode, attempt, fresh, new, single, cheap;
+} da_factor;
+
+typedef struct {
+    da_list guess, start, cuts, residual, slopes;
+    long n, measured, linear; const int *seen; /* unknowns that are measured: all where there is no list, none: the residual */
+    double *x, *r, *scale, *size, *step, *square;
+    long weigh, accept, take, solve; /* what is asked back for */
+    double rate;
+    da_factor factor;
+} da_solve;
+
+typedef struct {
+    da_solve *solves; long count;
+    da_list finish;
+    double *t, *u, *now, *after, *before, *work, *check;
+    long n_state, n_unknowns, n_lam, n_u, working, broken;
+    int (*back)(long);
+} da_machine;
+
+enum { NOTHING, DEFINITE, OTHER };
+static const double EXACT = $exact, NOISE = $noise, SYMMETRIC = $symmetric, TINY = $tiny;
+
+static void ask(da_machine *e, long what) { if (!e->broken && e->back(what)) e->broken = 1; }
+
+static void run_list(da_machine *e, const da_list *l)
+{
+    for (long i = 0; i < l->count; i++) {
+        const da_call *c = l->calls + i;
+        if (c->work) c->work(c->a, c->p, c->n);
+        else ask(e, c->back);
+    }
+}
+
+/* ---- factors ---------------------------------------------------------------------------------------------------------- */
+
+/* The columns of L: how many entries each has. */
+DA_EXPORT void da_tree(long n, const int *begin, const int *row, int *parent, int *count, int *mark)
+{
+    for (long i = 0; i < n; i++) { parent[i] = -1; count[i] = 0; mark[i] = -1; }
+    for (int j = 0; j < n; j++) {
+        mark[j] = j;
+        for (int p = begin[j]; p < begin[j + 1]; p++)
+            for (int i = row[p]; mark[i] != j; i = parent[i]) {
+                if (parent[i] < 0) parent[i] = j;
+                count[i]++;
+                mark[i] = j;
+            }
+    }
+}
+
+/* The rows of L, and for each row the columns that it needs, in the order in which QDLDL takes them. */
+DA_EXPORT void da_rows(long n, const int *begin, const int *row, const int *parent, const int *lp, int *li, int *starts,
+                       int *list, int *next, int *mark, int *found, int *path)
+{
+    int filled = 0;
+    for (long i = 0; i < n; i++) { next[i] = lp[i]; mark[i] = 0; }
+    for (int k = 0; k < n; k++) {
+        int count = 0;
+        starts[k] = filled;
+        for (int p = begin[k]; p < begin[k + 1]; p++) {
+            int b = row[p], length = 0;
+            if (b == k) continue;
+            for (; b >= 0 && b < k && !mark[b]; b = parent[b]) { mark[b] = 1; path[length++] = b; }
+            while (length) found[count++] = path[--length];
+        }
+        while (count) {
+            const int c = found[--count];
+            list[filled++] = c;
+            li[next[c]++] = k;
+            mark[c] = 0;
+        }
+    }
+    starts[n] = filled;
+}
+
+static int factorise(da_factor *f)
+{
+    const int *lp = f->lp, *li = f->li, *list = f->list;
+    double *l = f->l, *d = f->d, *inverse = f->inverse, *y = f->y;
+    int *next = f->next;
+    const long n = f->n;
+    for (long i = 0; i < n; i++) { next[i] = lp[i]; y[i] = 0.0; }
+    for (int k = 0; k < n; k++) {
+        double pivot = 0.0;
+        for (int p = f->begin[k]; p < f->begin[k + 1]; p++)
+            if (f->row[p] == k) pivot = f->x[f->order[p]];
+            else y[f->row[p]] = f->x[f->order[p]];
+        for (const int *end = list + f->starts[k + 1], *at = list + f->starts[k]; at < end; at++) {
+            const int c = *at, e = next[c]++;
+            const double own = y[c];
+            for (int j = lp[c]; j < e; j++) y[li[j]] -= l[j] * own;
+            l[e] = own * inverse[c];
+            pivot -= own * l[e];
+            y[c] = 0.0;
+        }
+        d[k] = pivot;
+        if (pivot == 0.0) return 0;
+        inverse[k] = 1 / pivot;
+    }
+    return 1;
+}
+
+static void back_solve(const da_factor *f, const double *right, double *out)
+{
+    const int *lp = f->lp, *li = f->li, *perm = f->perm;
+    const double *l = f->l;
+    double *x = f->z;
+    const long n = f->n;
+    for (long i = 0; i < n; i++) x[i] = right[perm[i]];
+    for (long i = 0; i < n; i++) {
+        const double own = x[i];
+        for (int j = lp[i]; j < lp[i + 1]; j++) x[li[j]] -= l[j] * own;
+    }
+    for (long i = 0; i < n; i++) x[i] *= f->inverse[i];
+    for (long i = n - 1; i >= 0; i--) {
+        double own = x[i];
+        for (int j = lp[i]; j < lp[i + 1]; j++) own -= l[j] * x[li[j]];
+        x[i] = own;
+    }
+    for (long i = 0; i < n; i++) out[perm[i]] = x[i];
+}
+
+/* Factorise the symmetric part; 0 where that is no good. */
+static int definite(da_factor *f)
+{
+    const int first = f->mode == NOTHING;
+    const double *data = f->data;
+    if (first) {
+        double skew = 0.0, size = 0.0;
+        for (long i = 0; i < f->half; i++) {
+            skew += fabs(data[f->upper[i]] - data[f->lower[i]]);
+            size += fabs(data[f->upper[i]]);
+        }
+        if (!(size < 1.0 / 0.0) || skew > SYMMETRIC * size) return 0;
+    }
+    for (long i = 0; i < f->half; i++) f->x[i] = (data[f->upper[i]] + data[f->lower[i]]) * 0.5;
+    if (!factorise(f)) return 0;
+    if (first) {
+        long up = 0, down = 0;
+        for (long i = 0; i < f->n; i++) { up += f->d[i] > 0; down += f->d[i] < 0; }
+        f->cheap = f->low;
+        return up == f->n || down == f->n;
+    }
+    return 1;
+}
+
+static void take(da_machine *e, da_solve *s)
+{
+    da_factor *f = &s->factor;
+    s->rate = 0.0;
+    f->attempt = f->attempt && !f->fresh; /* the symmetric part did not serve in this very solve */
+    f->fresh = 1;
+    if (f->attempt && definite(f)) { f->mode = DEFINITE; return; }
+    f->attempt = f->cheap = 0;
+    f->mode = OTHER;
+    ask(e, s->take);
+}
+
+/* ---- changes ---------------------------------------------------------------------------------------------------------- */
+
+static double measured(da_solve *s)
+{
+    double *square = s->square, sum = 0.0;
+    const long m = s->measured < 0 ? s->n : s->measured;
+    if (s->measured < 0)
+        for (long i = 0; i < m; i++) { const double own = s->r[i] * s->scale[i]; square[i] = own; }
+    else if (s->seen)
+        for (long i = 0; i < m; i++) {
+            const double own = s->step[s->seen[i]] / (fabs(s->x[s->seen[i]]) + s->scale[i] + TINY);
+            square[i] = own;
+        }
+    else
+        for (long i = 0; i < m; i++) {
+            const double own = s->step[i] / (fabs(s->x[i]) + s->scale[i] + TINY);
+            square[i] = own;
+        }
+    for (long i = 0; i < s->n; i++) sum += 0.0 * s->step[i];
+    return total(square, square, m) / (double)m + sum;
+}
+
+static void values(da_machine *e, da_solve *s) { run_list(e, &s->cuts); run_list(e, &s->residual); }
+
+static void change(da_machine *e, da_solve *s)
+{
+    if (s->factor.mode == DEFINITE) back_solve(&s->factor, s->r, s->step);
+    else ask(e, s->solve);
+    for (long i = 0; i < s->n; i++) s->x[i] -= s->step[i];
+    *s->size = measured(s);
+}
+
+static void update(da_machine *e, da_solve *s, int looked)
+{
+    da_factor *f = &s->factor;
+    const double before = *s->size;
+    const long first = f->new;
+    f->new = 0;
+    if (first && f->single && !looked) { *s->size = 0.0; return; } /* one change with its own factors solves a linear equation */
+    values(e, s);
+    change(e, s);
+    if (NOISE < *s->size && *s->size < before && *s->size / before > s->rate) s->rate = *s->size / before;
+    if (first && s->linear) f->single = *s->size <= EXACT;
+}
+
+static void renew(da_machine *e, da_solve *s, int looked)
+{
+    if (s->factor.new) { update(e, s, looked); return; } /* the change before was made with older factors */
+    values(e, s);
+    run_list(e, &s->slopes);
+    take(e, s);
+    change(e, s);
+    s->factor.new = 1;
+}
+
+static void begin(da_machine *e, da_solve *s, int looked)
+{
+    s->factor.fresh = s->factor.new = 0;
+    run_list(e, &s->guess);
+    run_list(e, &s->start);
+    if (s->factor.mode == NOTHING || s->factor.cheap) renew(e, s, looked);
+    else { values(e, s); change(e, s); }
+}
+
+/* The number of iterations, negative for failure. */
+static long iterate(da_machine *e, da_solve *s, const da_rule *rule, int *looked)
+{
+    int look = *looked, anew = 0;
+    long k = 1;
+    begin(e, s, *looked);
+    double size = *s->size;
+    if (!(size <= rule->tolerance)) {
+        if (!(size <= rule->refresh)) {
+            look = look || !(size <= 1.0);
+            anew = 1;
+        }
+        for (k = 2;; k++) {
+            if (k > rule->max_iterations) return 1 - k;
+            const double previous = size;
+            if (anew) renew(e, s, *looked);
+            else update(e, s, *looked);
+            if (e->broken) return -k;
+            size = *s->size;
+            anew = 0;
+            if ((size * size <= rule->tolerance * previous && size * s->rate <= rule->tolerance) || size <= rule->tolerance) break;
+            if (!(size < 1e300)) return -k;
+            if (size > rule->stagnation * previous && size <= rule->floor) { look = 1; break; }
+            if (size > rule->refresh * previous) {
+                look = look || size > previous || size > rule->refresh;
+                anew = 1;
+            }
+        }
+    }
+    if (look) {
+        *looked = 1;
+        ask(e, s->accept);
+        return *s->size <= rule->limit ? k : -k;
+    }
+    return k;
+}
+
+static void record(const da_machine *e, long row, double *state, double *lam, double *unknowns)
+{
+    const double *now = e->now;
+    memcpy(state + row * e->n_state, now, e->n_state * sizeof *now);
+    memcpy(lam + row * e->n_lam, now + e->n_state + e->n_unknowns, e->n_lam * sizeof *now);
+    if (unknowns) memcpy(unknowns + row * e->n_unknowns, now + e->n_state, e->n_unknowns * sizeof *now);
+}
+
+DA_EXPORT void da_steps(da_machine *e, long steps, long first, double t0, double h, const double *inputs, long varying,
+                        long save_every, double *out_state, double *out_lam, double *out_work, double *out_unknowns,
+                        const da_rule *rule, long look, da_outcome *out)
+{
+    long row = 0, iterations = 0, done = 0;
+    int failed = -1;
+    e->broken = 0;
+    for (long i = 0; i < e->count; i++) {
+        da_factor *f = &e->solves[i].factor;
+        f->mode = NOTHING; f->attempt = f->possible; f->cheap = f->single = 0;
+    }
+    for (; done < steps; done++) {
+        const int looking = done == 0 ? look != 0 : (first + done) % $weigh == 0;
+        int looked = looking;
+        *e->t = t0 + (double)(first + done) * h;
+        if (varying) memcpy(e->u, inputs + done * e->n_u, e->n_u * sizeof(double));
+        for (int i = 0; i < e->count && failed < 0; i++) {
+            da_solve *s = e->solves + i;
+            if (looking) {
+                ask(e, s->weigh);
+                s->factor.mode = NOTHING; s->factor.attempt = s->factor.possible; s->factor.cheap = s->factor.single = 0;
+            }
+            const long count = iterate(e, s, rule, &looked);
+            if (count < 0) failed = i;
+            else iterations += count;
+        }
+        if (failed < 0) {
+            run_list(e, &e->finish);
+            if (!(*e->check < 1e300)) failed = e->count;
+        }
+        if (e->broken || failed >= 0) break;
+        memcpy(e->before, e->now + e->n_state, e->n_unknowns * sizeof(double));
+        memcpy(e->now, e->after, (e->n_state + e->n_unknowns + e->n_lam) * sizeof(double));
+        if (e->working) {
+            out_work[2 * row] += e->work[0];
+            out_work[2 * row + 1] += e->work[1];
+        }
+        if ((first + done + 1) % save_every == 0) record(e, row++, out_state, out_lam, out_unknowns);
+    }
+    if (done && (first + done) % save_every) record(e, row, out_state, out_lam, out_unknowns);
+    out->steps = done;
+    out->iterations = iterations;
+    out->failed = failed;
+    out->size = failed < 0 ? 0.0 : failed == e->count ? NAN : *e->solves[failed].size;
+}

@@ -1,0 +1,220 @@
+"""Large steps in C: many steps in one native call, with Newton's iteration and factors of symmetric matrices inside.
+
+Asked back for is what is rare, or cannot be written: the looks at a solution, `L U` factors, functions that CasADi evaluates.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dalembert.engine.chains import Refresh
+from dalembert.engine.emission import template
+from dalembert.engine.factored import CHEAP, EXACT, NOISE, SYMMETRIC, Factor
+from dalembert.engine.fused import Bound, Fused
+from dalembert.engine.machine import Call, Outcome, Records, Task
+from dalembert.engine.native import Rules, limits
+from dalembert.engine.newton import TINY
+from dalembert.engine.program import WEIGH_EVERY
+
+if TYPE_CHECKING:
+    from dalembert.engine.sparse import Iteration, Sparse
+
+_LONG, _DOUBLE, _POINTER = ctypes.c_long, ctypes.c_double, ctypes.c_void_p
+_Back = ctypes.CFUNCTYPE(ctypes.c_int, _LONG)
+
+
+Fields = list[tuple[str, type]]
+
+
+def _fields(kind: type, words: str) -> Fields:
+    return [(word, kind) for word in words.split()]
+
+
+class _Call(ctypes.Structure):
+    _fields_ = _fields(_POINTER, "work a p n") + _fields(_LONG, "back")
+
+
+class _List(ctypes.Structure):
+    _fields_ = _fields(_POINTER, "calls") + _fields(_LONG, "count")
+
+
+class _Factor(ctypes.Structure):
+    _fields_ = (
+        _fields(_LONG, "n possible low")
+        + _fields(_POINTER, "data upper lower perm order begin row lp li starts list x l d inverse y z next")
+        + _fields(_LONG, "half mode attempt fresh new single cheap")
+    )
+
+
+class _Solve(ctypes.Structure):
+    _fields_ = (
+        _fields(_List, "guess start cuts residual slopes")
+        + _fields(_LONG, "n measured linear")
+        + _fields(_POINTER, "seen x r scale size step square")
+        + _fields(_LONG, "weigh accept take solve")
+        + _fields(_DOUBLE, "rate")
+        + _fields(_Factor, "factor")
+    )
+
+
+class _Machine(ctypes.Structure):
+    _fields_ = (
+        _fields(_POINTER, "solves")
+        + _fields(_LONG, "count")
+        + _fields(_List, "finish")
+        + _fields(_POINTER, "t u now after before work check")
+        + _fields(_LONG, "n_state n_unknowns n_lam n_u working broken")
+        + _fields(_POINTER, "back")
+    )
+
+
+class _Outcome(ctypes.Structure):
+    _fields_ = [(n, _LONG) for n in ("steps", "iterations", "failed")] + [("size", _DOUBLE)]
+
+
+class Stepping:
+    """A machine for large steps in C."""
+
+    def __init__(self, machine: Sparse) -> None:
+        fused = Fused(machine.pieces, _source())
+        self.calls, self._library, self._kept = fused.calls, fused.library, list[object]()
+        self._backs: list[Call] = []
+        self._error: BaseException | None = None
+        count = len(machine.iterations)
+        chains, guesses, (end,) = self.calls[:count], self.calls[count : 2 * count], self.calls[2 * count :]
+        self._cuts = {id(i.chain): calls[2] for i, calls in zip(machine.iterations, chains, strict=True)}
+        solves = (_Solve * max(1, count))(*(self._solve(*row) for row in zip(machine.iterations, chains, guesses, strict=True)))
+        p, back = machine.program, _Back(self._back)
+        self._machine = _Machine(
+            ctypes.addressof(solves), count, self._list(end[1]),
+            *map(self._at, (machine.t, machine.u, machine.now, machine.after, machine.before, machine.work, machine.check)),
+            p.n_state, p.n_unknowns, p.n_lam, p.n_u, int(p.working), 0, ctypes.cast(back, _POINTER),
+        )  # fmt: skip
+        self._solves = solves
+        self._kept.append(back)
+        self._run = self._library.da_steps
+        self._run.restype = None
+        self._run.argtypes = [
+            _POINTER, _LONG, _LONG, _DOUBLE, _DOUBLE, _POINTER, _LONG, _LONG, *[_POINTER] * 4, ctypes.POINTER(Rules), _LONG,
+            ctypes.POINTER(_Outcome),
+        ]  # fmt: skip
+
+    def run(self, out: Records, task: Task) -> Outcome:
+        """The steps of a task from where the machine stands."""
+        inputs, found = np.ascontiguousarray(task.inputs), _Outcome(0, 0, -1, 0.0)
+        state, lam, work, unknowns = (None if a is None else a.ctypes.data for a in (out.state, out.lam, out.work, out.unknowns))
+        self._error = None
+        self._run(
+            ctypes.addressof(self._machine), task.steps, task.first, task.t0, task.h, inputs.ctypes.data, int(len(inputs) > 1),
+            task.save_every, state, lam, work, unknowns, limits(task.rule), int(task.look), found,
+        )  # fmt: skip
+        if self._error is not None:
+            raise self._error
+        return Outcome(found.steps, found.iterations, found.failed, math.sqrt(found.size))
+
+    def _back(self, what: int) -> int:
+        """Do what C asks for; an exception goes through it."""
+        try:
+            self._backs[what]()
+        except BaseException as error:  # Ctrl-C too: nothing may be lost on the way through C
+            self._error = error
+            return 1
+        return 0
+
+    def _asked(self, call: Callable[[], object]) -> int:
+        """The number by which C asks for a call."""
+        self._backs.append(call)
+        return len(self._backs) - 1
+
+    def _at(self, array: NDArray[np.generic]) -> int:
+        """Where an array lies, which is kept."""
+        self._kept.append(array)
+        return int(array.ctypes.data)
+
+    def _numbers(self, values: NDArray[np.signedinteger]) -> int:
+        return self._at(np.ascontiguousarray(values, dtype=np.int32))
+
+    def _flat(self, calls: Sequence[Call]) -> Iterator[Call]:
+        for call in calls:
+            if isinstance(call, Refresh):
+                yield from self._flat(self._cuts[id(call.chain)])
+            else:
+                yield call
+
+    def _list(self, calls: Sequence[Call]) -> _List:
+        every = list(self._flat(calls))
+        rows = [
+            _Call(c.address, *c.arguments, 0) if isinstance(c, Bound) else _Call(None, None, None, None, self._asked(c))
+            for c in every
+        ]
+        table = (_Call * max(1, len(rows)))(*rows)
+        self._kept += [table, every]
+        return _List(ctypes.addressof(table), len(rows))
+
+    def _solve(self, own: Iteration, lists: list[list[Call]], guess: list[list[Call]]) -> _Solve:
+        at, chain, factor, sizes = own.at, own.chain, own.factor, own.sizes
+        n, step = len(at.x), np.zeros(len(at.x))
+        measured = -1 if sizes.residual else n if sizes.seen is None else len(sizes.seen)
+
+        def solve() -> None:
+            assert factor.solve is not None
+            step[:] = factor.solve(chain.residual)
+
+        return _Solve(
+            *map(self._list, (guess[1], *lists[1:])), n, measured, int(chain.linear),
+            None if sizes.seen is None else self._numbers(sizes.seen),
+            *map(self._at, (at.x, chain.residual, at.scale, at.size, step, np.zeros(n))),
+            *map(self._asked, (own.weigh, own.accept, factor.whole, solve)), 0.0, self._factor(factor),
+        )  # fmt: skip
+
+    def _factor(self, f: Factor) -> _Factor:
+        """A factor with its order of elimination, and the pattern of `L` in it."""
+        data = f.matrix.data
+        if not f.symmetric:
+            return _Factor(f.n, 0, 0, self._at(data))
+        plan = _Plan(f, self._library)
+        room = [np.zeros(k) for k in (len(f.upper), plan.lp[-1], f.n, f.n, f.n, f.n)]
+        lists: list[NDArray[np.signedinteger]] = [
+            f.upper, f.lower, plan.perm, plan.order, plan.begin, plan.row, plan.lp, plan.li, plan.starts, plan.list
+        ]  # fmt: skip
+        return _Factor(
+            f.n, 1, int(plan.low), self._at(data), *map(self._numbers, lists), *map(self._at, room),
+            self._at(np.zeros(f.n, dtype=np.int32)), len(f.upper),
+        )  # fmt: skip
+
+
+class _Plan:
+    """The order of elimination of a symmetric matrix, that of QDLDL; its upper half in this order; the pattern of `L`."""
+
+    def __init__(self, f: Factor, library: ctypes.CDLL) -> None:
+        self.perm = f.order()
+        n, place = f.n, np.empty(f.n, dtype=np.int64)
+        place[self.perm] = np.arange(n)
+        columns = np.repeat(np.arange(n), np.diff(f.half.indptr))
+        ends = np.sort(np.stack([place[f.half.indices], place[columns]]), axis=0)
+        self.order = np.argsort(ends[1], kind="stable")
+        self.row = np.ascontiguousarray(ends[0][self.order], dtype=np.int32)
+        self.begin = np.searchsorted(ends[1][self.order], np.arange(n + 1)).astype(np.int32)
+        parent, count, mark, next_, found, path = (np.zeros(n, dtype=np.int32) for _ in range(6))
+        pattern = n, self.begin, self.row
+        _called(library.da_tree, *pattern, parent, count, mark)
+        self.lp = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
+        self.low = bool(np.square(count.astype(np.int64)).sum() < CHEAP * len(f.matrix.data))
+        self.li, self.list = (np.zeros(max(1, self.lp[-1]), dtype=np.int32) for _ in range(2))
+        self.starts = np.zeros(n + 1, dtype=np.int32)
+        _called(library.da_rows, *pattern, parent, self.lp, self.li, self.starts, self.list, next_, mark, found, path)
+
+
+def _called(function: Callable[..., object], n: int, *arrays: NDArray[np.int32]) -> None:
+    function(_LONG(n), *(_POINTER(a.ctypes.data) for a in arrays))
+
+
+def _source() -> str:
+    numbers = {"exact": EXACT, "noise": NOISE, "symmetric": SYMMETRIC, "tiny": TINY, "weigh": WEIGH_EVERY}
+    return template("sparse.c").substitute({name: repr(value) for name, value in numbers.items()})
