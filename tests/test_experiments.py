@@ -138,7 +138,39 @@ def test_panels_are_drawn():
     drawn = figure(result)
     assert [ax.get_title(loc="left") for ax in drawn.axes] == ["as lines", "as log", "as points", "as path"]
     assert all(len(ax.lines) == 2 for ax in drawn.axes)
-    assert all(ax.get_legend().get_frame_on() for ax in drawn.axes)
+    assert all([text.get_text() for text in ax.get_legend().get_texts()] == ["sine", "cosine"] for ax in drawn.axes)
+
+
+def test_curves_of_one_title_come_into_one_panel():
+    result, t = Result("x", "a title", "a source", True), np.linspace(0.0, 1.0, 50)
+    for name in ("first", "second"):
+        result.panel("both", "time", "value", {name: (t, t)})
+    assert [list(panel.curves) for panel in result.panels] == [["first", "second"]]
+
+
+def test_more_series_than_colours_are_parted_by_their_setting():
+    result, t = Result("x", "a title", "a source", True), np.linspace(0.0, 1.0, 50)
+    for h in (0.1, 0.01):
+        result.data |= {f"method {k}, h = {h}": {"t": t, "energy": t * (k + 1)} for k in range(5)}
+    assert [(ax.get_title(loc="left"), len(ax.lines)) for ax in figure(result).axes] == [
+        ("energy, h = 0.1", 5),
+        ("energy, h = 0.01", 5),
+    ]
+
+
+def test_claims_are_drawn_with_the_range_they_allow():
+    result = Result("x", "a title", "a source", True)
+    result.below("small", 1e-14, 1e-12)
+    result.above("large", 5.0, 1.0)
+    result.near("close", 2.0, 2.0, 0.01)
+    result.below("negative", -0.5, -0.1)
+    result.below("nothing", 0.0, 1e-12)
+    result.below("too large", 1.0, 1e-3)
+    (ax,) = figure(result).axes
+    spans = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches]
+    for (low, high), line, row in zip(spans, ax.lines, result.rows, strict=True):
+        assert (low <= line.get_xdata()[0] <= high) == row.holds
+    assert [text.get_text() for text in ax.texts] == ["0"]  # which a logarithmic axis does not have
 
 
 def test_more_curves_than_colours_can_be_told_apart():

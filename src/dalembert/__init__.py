@@ -8,7 +8,18 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dalembert import analysis, catalog, discrete, experiments, mechanisms, methods, plotting, reduced, reporting
     from dalembert._version import __version__
-    from dalembert.analysis import compare, convergence, diagnose, equilibrium, fit, linearize, modes, optimize_inputs, poincare
+    from dalembert.analysis import (
+        compare,
+        convergence,
+        diagnose,
+        equilibrium,
+        fit,
+        linearize,
+        modes,
+        optimize_inputs,
+        poincare,
+        work_precision,
+    )
     from dalembert.catalog import list_systems
     from dalembert.citing import cite
     from dalembert.engine import control
@@ -71,7 +82,7 @@ if TYPE_CHECKING:
 # What the package has is imported when it is first asked for: `import dalembert` and `dalembert --help` are quick.
 _WHERE = {
     "dalembert._version": "__version__",
-    "dalembert.analysis": "compare convergence diagnose equilibrium fit linearize modes optimize_inputs poincare",
+    "dalembert.analysis": "compare convergence diagnose equilibrium fit linearize modes optimize_inputs poincare work_precision",
     "dalembert.catalog": "list_systems",
     "dalembert.citing": "cite",
     "dalembert.engine.consistency": "consistent",
@@ -207,4 +218,5 @@ __all__ = [
     "sweep",
     "table",
     "unpack",
+    "work_precision",
 ]

@@ -15,6 +15,7 @@ from dalembert.analysis.reduction import ode
 from dalembert.analysis.sections import Section, poincare
 from dalembert.analysis.statics import Equilibrium, equilibrium
 from dalembert.analysis.vibration import Mode, Modes
+from dalembert.analysis.work import WorkPrecision, work_precision
 
 __all__ = [
     "Comparison",
@@ -28,6 +29,7 @@ __all__ = [
     "Modes",
     "Section",
     "Trend",
+    "WorkPrecision",
     "compare",
     "convergence",
     "diagnose",
@@ -42,4 +44,5 @@ __all__ = [
     "poincare",
     "reversibility",
     "trend",
+    "work_precision",
 ]

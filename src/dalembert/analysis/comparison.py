@@ -3,77 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypedDict, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dalembert import markup, tables
+from dalembert.analysis.trials import SINGLE, Options, check_options, named_methods, reference_method, timed
 from dalembert.checking import listed, number, positive, whole
-from dalembert.engine.case import check_call
 from dalembert.engine.consistency import consistent
 from dalembert.engine.progress import Bar
-from dalembert.errors import CompilerError, MethodError, suggesting
+from dalembert.errors import MethodError, suggesting
 from dalembert.hooks import Hook
 from dalembert.methods.base import Method, find
 from dalembert.simulation import simulate
 from dalembert.solution import Solution
 from dalembert.systems import System
 from dalembert.systems.constrained import Constrained
-from dalembert.tables import VALUES as VALUES
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from dalembert.engine.control import Control
-
-REFERENCES = ("murua-5", "radau-iia-5", "gauss-5", "lobatto-pair-5")  # of order eight to ten
 Row = dict[str, str | float]  # the numbers of a run, by name
-
-
-class Options(TypedDict, total=False):
-    """Keywords of `simulate` that are passed on."""
-
-    q: ArrayLike | None
-    v: ArrayLike | None
-    p: ArrayLike | None
-    x: ArrayLike | None
-    y: ArrayLike | None
-    z: ArrayLike | None
-    lam: ArrayLike | None
-    t0: float
-    u: ArrayLike | Callable[[float], ArrayLike] | None
-    parameters: Mapping[str, ArrayLike] | None
-    tolerance: float | None
-    max_iterations: int
-    adaptive: bool | str | Control | None
-    save_every: int
-    progress: bool | None
-    compile: bool | str
-
-
-SINGLE = ("events", "checkpoint")  # keywords of `simulate` for one run alone; they get an error of their own
-
-
-def _check(system: System, options: Options, without: tuple[str, ...], why: str) -> None:
-    check_call(system, options.get("compile", "auto"), options.get("progress"))
-    for name in without:
-        if options.get(name):
-            raise MethodError(f"{name} cannot be used here: {why}")
-
-
-def reference_method(system: System) -> str:
-    """A method of high order that supports the system."""
-    for name in REFERENCES:
-        try:
-            find(name).check(system)
-        except MethodError:
-            continue
-        return name
-    raise MethodError(f"no method of high order supports {system.name!r}, so there is no reference to measure errors against")
 
 
 @dataclass(repr=False)
@@ -157,7 +111,7 @@ def convergence(
     The reference is a run of a method of order eight to ten with twice the steps of the finest run. Its accuracy is measured
     by a run with half its steps. Multipliers are compared at the last time at which the method defines them.
     """
-    _check(system, options, ("adaptive", *SINGLE), "an order is measured with equal steps")
+    check_options(system, options, ("adaptive", *SINGLE), "an order is measured with equal steps")
     counts = sorted({whole("steps", n) for n in listed("steps", steps, MethodError, "numbers of steps such as (20, 40, 80)")})
     if len(counts) < 2:
         raise MethodError(f"an order needs at least two numbers of steps, not {steps!r}")
@@ -261,50 +215,29 @@ def compare(
     The error is that of the final positions against a run of high order with a quarter of the step size. Momenta are listed if
     the reference keeps them. Times are the best of `repeat` runs if these are short.
     """
-    _check(system, options, SINGLE, "several runs are compared")
+    check_options(system, options, SINGLE, "several runs are compared")
     number("t_end", t_end)
     positive("step", step)
     whole("repeat", repeat)
-    given = methods.split(",") if isinstance(methods, str) else [methods] if isinstance(methods, Method) else methods
-    chosen = [find(m) for m in listed("methods", given, MethodError, "names of methods, or objects of da.methods")]
-    if not chosen:
-        raise MethodError("there is nothing to compare: name at least one method")
-    for method in chosen:
-        method.check(system)
+    chosen = named_methods(methods, system)
     name, equal = reference_method(system), options.copy()
     equal.pop("adaptive", None)
     truth = simulate(system, name, t_end=t_end, step=step / 4, **equal)
     kept = _momenta(truth)
     runs, rows = [], []
     for method in chosen:
-        sol = _compiled(system, method, t_end, step, options)
-        seconds = [sol.stats["seconds"]]
-        while len(seconds) < repeat and sum(seconds) < 0.5:
-            again = _compiled(system, method, t_end, step, {**options, "progress": False})
-            seconds.append(again.stats["seconds"])
+        sol, seconds = timed(system, method, t_end, step, options, repeat, 0.5)
         row = measures(sol)
         row["order"] = "/".join(str(k) for k in dict.fromkeys(method.order_on(system)) if k)
         row["error"] = float(np.abs(sol.motion[-1] - truth.motion[-1]).max())
         row["engine"] = str(sol.stats["engine"])
-        row["us_per_step"] = min(seconds) / max(1, sol.stats["steps"]) * 1e6
+        row["us_per_step"] = seconds / max(1, sol.stats["steps"]) * 1e6
         for which in kept:
             values = sol.momentum(which)
             row[which] = float(np.abs(values - values[0]).max())
         runs.append(sol)
         rows.append(row)
     return Comparison(name, runs, rows)
-
-
-def _compiled(system: System, method: Method, t_end: float, step: float, options: Options) -> Solution:
-    """A compiled run, so that times can be compared; interpreted if there is no compiler."""
-    chosen: Options = {"compile": True, **options}
-    try:
-        return simulate(system, method, t_end=t_end, step=step, **chosen)
-    except CompilerError:
-        if "compile" in options:
-            raise
-        chosen["compile"] = False
-        return simulate(system, method, t_end=t_end, step=step, **chosen)
 
 
 def _momenta(sol: Solution) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Unpack, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert.analysis.comparison import VALUES, Options
+from dalembert.analysis.trials import Options
 from dalembert.checking import reals, whole
 from dalembert.engine.case import check_call
 from dalembert.errors import MethodError, suggesting
@@ -17,6 +17,7 @@ from dalembert.methods.base import Method
 from dalembert.simulation import simulate
 from dalembert.systems import System
 from dalembert.systems.constrained import Constrained
+from dalembert.tables import VALUES
 
 
 @dataclass(frozen=True)

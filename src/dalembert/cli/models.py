@@ -18,8 +18,8 @@ from dalembert.tables import VALUES
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from dalembert.analysis.comparison import Options
     from dalembert.analysis.diagnosis import Diagnosis
+    from dalembert.analysis.trials import Options
     from dalembert.systems import System
 
 FILES = ("output", "report", "figure", "animation")

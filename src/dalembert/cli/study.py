@@ -16,7 +16,7 @@ from dalembert.errors import DalembertError, suggest
 from dalembert.tables import VALUES
 
 if TYPE_CHECKING:
-    from dalembert.analysis.comparison import Options
+    from dalembert.analysis.trials import Options
 
 NUMBER, NUMBERS = "a number", "a number or a list of numbers"
 SCHEMA: dict[str, str] = {

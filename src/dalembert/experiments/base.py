@@ -104,8 +104,12 @@ class Result:
         curves: dict[str, tuple[NDArray[np.float64], NDArray[np.float64]]],
         style: Literal["lines", "log", "points", "path"] = "lines",
     ) -> None:
-        """Draw a figure of the source beside those of the data."""
-        self.panels.append(Panel(title, across, up, curves, style))
+        """Draw a figure of the source beside those of the data; curves of the same title come into one figure."""
+        same = next((panel for panel in self.panels if panel.title == title), None)
+        if same is None:
+            self.panels.append(Panel(title, across, up, dict(curves), style))
+        else:
+            same.curves.update(curves)
 
     def note(self, text: str) -> None:
         self.notes.append(text)

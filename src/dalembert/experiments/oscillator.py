@@ -150,7 +150,7 @@ def _long(r: Result, method: str, quick: bool) -> None:
     q, v = catalog.contact_start(-0.55, eps=0.8)
     count = 3000 if quick else 50_000
     long = poincare(system, 40, count, method=method, step=STEP, q=q, v=v)
-    r.data[f"{method}, long"] = {"t": long.t, "energy": long.energy}
+    r.data[method] = {"t": long.t, "energy": long.energy}
     source = "settles at a lower level" if method == "spark-2" else "bounded"
     low, high = (1.49, 1.505) if method == "spark-2" else (1.495, 1.516)
     seen = float(long.energy.min()), float(long.energy.max())
@@ -168,6 +168,6 @@ def _long(r: Result, method: str, quick: bool) -> None:
         if kind == "chaotic":
             r.above(what, float(np.ptp(means)), 1e-3, "bounded" if method != "spark-2" else "drifts")
             t = section.t.reshape(40, -1).mean(axis=1)
-            r.panel(f"diffusion: {method}, z0 = {z0}", "time $t$", "mean energy of 10 000", {"means": (t, means)})
+            r.panel(f"diffusion, z0 = {z0}", "time $t$", "mean energy of 10 000, change", {method: (t, means - means[0])})
         else:
             r.below(what, float(np.ptp(means)), 1e-5, "")

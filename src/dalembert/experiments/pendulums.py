@@ -8,8 +8,8 @@ from collections.abc import Callable
 import numpy as np
 
 from dalembert import catalog
-from dalembert.analysis.comparison import Options
 from dalembert.analysis.measures import trend
+from dalembert.analysis.trials import Options
 from dalembert.catalog.symbols import Array
 from dalembert.engine.consistency import consistent
 from dalembert.errors import ConvergenceError, DalembertError
@@ -224,8 +224,8 @@ def _constraint_means(r: Result, which: int, method: str, model: Pendulums, run:
     panels = (("b", "position constraints", position), ("c", "velocity constraints", velocity), ("d", "right-hand sides", own))
     for letter, title, values in panels:
         names = ("first", "second") if letter != "d" else ("x", "y")
-        curves = {n: (power.astype(float), values[:, k]) for k, n in enumerate(names)}
-        r.panel(f"fig. 1{which + 2}{letter}: {title}, {method}", "exponent of the mass, base 10", "mean value", curves, "log")
+        curves = {f"{method}, {n}": (power.astype(float), values[:, k]) for k, n in enumerate(names)}
+        r.panel(f"fig. 1{which + 2}{letter}: {title}", "exponent of the mass, base 10", "mean value", curves, "log")
     r.below(f"m{which} {method}: mean velocity constraint", float(velocity.max()), 1e-11, "")
     if method == "murua-ggl-3":
         r.below(f"m{which} {method}: mean position constraint", float(position.max()), 1e-12, "")

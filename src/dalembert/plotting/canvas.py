@@ -109,7 +109,7 @@ def _decades(ax: Axes, axis: Axis) -> None:
     low, high = np.log10(getattr(ax, f"get_{which}lim")())
     if which == "y" and np.isfinite(high - low) and high - low < 2:
         middle = (low + high) / 2
-        getattr(ax, f"set_{which}lim")(10 ** (middle - 1), 10 ** (middle + 1))
+        getattr(ax, f"set_{which}lim")(10 ** (middle - 1), 10 ** (middle + 1), auto=True)  # further curves still count
         high = low + 2
     if high - low >= 1:
         axis.set_minor_formatter(NullFormatter())

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.analysis import comparison as comparisons
-from dalembert.analysis import sections
+from dalembert.analysis import sections, work
 from dalembert.analysis.comparison import Comparison, Convergence
 from dalembert.analysis.sections import Quantity, Section, Where
+from dalembert.analysis.work import WorkPrecision
 from dalembert.errors import MethodError
 from dalembert.plotting.canvas import axes, crowded, dashes, finish, magnitude, style, styled
 from dalembert.plotting.groups import run_names
@@ -107,8 +108,12 @@ def convergence(curves: Convergence | Sequence[Convergence] | Curves, ax: Axes |
 
 
 @styled
-def work_precision(curves: Curves, ax: Axes | None = None) -> Axes:
-    """Errors over run time on logarithmic axes, one curve for each method: `{name: (seconds, errors)}`."""
+def work_precision(curves: WorkPrecision | Curves, ax: Axes | None = None) -> Axes:
+    """Errors over run time on logarithmic axes, one curve for each method: of what `da.work_precision(...)` returns, or of
+    `{name: (seconds, errors)}`.
+    """
+    if isinstance(curves, WorkPrecision):
+        curves = curves.curves()
     ax = axes(ax)
     for name, (seconds, errors) in curves.items():
         ax.loglog(seconds, errors, "o-", ms=3.5, label=text(name))
@@ -120,3 +125,4 @@ def work_precision(curves: Curves, ax: Axes | None = None) -> Axes:
 comparisons.PLOT.set(convergence)
 comparisons.PLOT_RUNS.set(comparison)
 sections.PLOT.set(section)
+work.PLOT.set(work_precision)
