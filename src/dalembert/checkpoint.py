@@ -36,7 +36,8 @@ class Checkpoint(Keeping):
         solution, extra = self._found
         if not (solution.t[-1] == self.grid.t_end or extra.get("stopped", False)):
             return None
-        solution.inputs = self.case.inputs
+        if self.sampling is None:  # else they are those of the file
+            solution.inputs = self.case.inputs
         return solution
 
     def restore(self, run: Run) -> None:
@@ -48,6 +49,7 @@ class Checkpoint(Keeping):
         if -(-stand.done // self.grid.save_every) != len(solution.t) - 1:
             raise self._damaged(ValueError(f"{len(solution.t) - 1} rows of {stand.done} steps"))
         self._extends(odd, stand.now)
+        self._resume_controllers(extra, solution.samples)
         state = np.zeros((len(solution.t) - 1, self.layout.n_state))
         for name, values in solution.parts.items():
             state[:, self.layout.fields[name]] = values[1:]
@@ -68,7 +70,9 @@ class Checkpoint(Keeping):
         return self._ended or self._made(run)
 
     def _made(self, run: Run) -> Solution:
-        out = Solution.of_run(self.case, run, self.start, self.layout)
+        out = Solution.of_run(self._inputs(run), run, self.start, self.layout)
+        if self.sampling is not None:
+            out.samples, out.stats["controllers"] = self.sampling.results(run.now), self.sampling.ways
         out.events = self.watch.results() if self.watch else {}
         return out
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import ClassVar, Self
@@ -14,16 +16,19 @@ import numpy as np
 
 from dalembert.engine.case import Case
 from dalembert.engine.control import Control
+from dalembert.engine.controllers import Samples
 from dalembert.engine.driver import Array, Grid, Layout, Run
 from dalembert.engine.identity import digest
 from dalembert.engine.interrupts import undisturbed
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
 from dalembert.engine.run import Stand, resolution
+from dalembert.engine.sampled import Sampling
 from dalembert.engine.watch import Watch
-from dalembert.errors import DalembertError, MethodError
+from dalembert.errors import DalembertError, DalembertWarning, FileError, MethodError
 from dalembert.solution import Solution
 from dalembert.solution.claims import Claim
+from dalembert.systems import plain
 
 EVERY = 30.0  # seconds between two writes
 SAMPLES = 64  # times beside the rows at which inputs that are a function are compared
@@ -39,6 +44,7 @@ class Keeping(ABC):
 
     what: ClassVar[str]  # the option of `simulate`
     read_by: ClassVar[str]  # what reads such a place
+    _told = False  # whether it was said that the run cannot go on
     window: int | None = None  # rows that the run has in memory, where it drops those that are kept
 
     def __init__(
@@ -52,9 +58,11 @@ class Keeping(ABC):
         u: object = None,
         control: Control | None = None,
         watch: Watch | None = None,
+        sampling: Sampling | None = None,
     ) -> None:
         self.path = self._place(path)
         self.case, self.start, self.layout, self.grid, self.watch = case, start, layout, grid, watch
+        self.sampling, self._laws = sampling, _laws(sampling)
         self.adaptive, self._of_time = control is not None, not case.inputs.plain
         parts = {
             "system": case.system.dumps(),
@@ -141,7 +149,9 @@ class Keeping(ABC):
     def _same_inputs(self, found: Mapping[str, object], t: Array, u: Array, now: float) -> bool:
         values = self.case.inputs_at(self._samples(now))[0]
         then = np.array(found.get("samples"), dtype=float).reshape(-1, self.case.system.nu)
-        return np.array_equal(values, then, equal_nan=True) and np.array_equal(self.case.inputs_at(t)[0], u, equal_nan=True)
+        free = [i for i in range(self.case.system.nu) if self.sampling is None or i not in self.sampling.set]
+        rows = self.case.inputs_at(t)[0][:, free], u[:, free]  # what controllers set, they set again
+        return np.array_equal(values, then, equal_nan=True) and np.array_equal(*rows, equal_nan=True)
 
     def _extends(self, odd: bool, now: float) -> None:
         """Refuse a run that does not lead to the end that is asked for."""
@@ -164,6 +174,8 @@ class Keeping(ABC):
             "pivots": at.pivots,
             "hits": self.watch.dump() if self.watch else [],
             "memory": [a.tolist() for a in (memory.state, memory.last, memory.before, memory.kept)] if memory else None,
+            "controllers": self.sampling.standing(at.now) if self.sampling else [],
+            "changed": self._changed(),
             "samples": self.case.inputs_at(self._samples(at.now))[0].tolist() if self._of_time else [],
         }
 
@@ -184,8 +196,41 @@ class Keeping(ABC):
         except (KeyError, TypeError, ValueError) as error:
             raise self._damaged(error) from error
 
+    def _changed(self) -> list[str]:
+        """Controllers that have changed what they refer to: what they remember beside their state is not written."""
+        laws = _laws(self.sampling)
+        changed = [name for name, law in laws.items() if law != self._laws[name]]
+        if changed and not self._told:
+            self._told = True
+            warnings.warn(
+                f"{self.what}: the controller of {changed[0]!r} changes what it refers to (a list, an attribute, a number "
+                f"outside of it), which is not written: the run cannot go on from {str(self.path)!r}; what it "
+                "remembers belongs in da.Sampled(..., state=...)",
+                DalembertWarning,
+                stacklevel=2,
+            )
+        return changed
+
+    def _resume_controllers(self, found: Mapping[str, object], samples: Mapping[str, Samples]) -> None:
+        """Have controllers go on from where they stood."""
+        if self.sampling is None:
+            return
+        if changed := plain.each(found.get("changed"), "changed", str):
+            raise MethodError(
+                f"{self.what}: the run in {str(self.path)!r} cannot go on: the controller of {changed[0]!r} had changed what it "
+                "refers to, which is not written; keep what it remembers in da.Sampled(..., state=...)"
+            )
+        try:
+            self.sampling.restore(found.get("controllers"), samples)
+        except (FileError, KeyError, ValueError) as error:
+            raise self._damaged(error) from error
+
     def _damaged(self, error: Exception) -> MethodError:
         return MethodError(f"{self.what}: {str(self.path)!r} is damaged ({error!r}); delete it")
+
+    def _inputs(self, run: Run) -> Case:
+        """The case with the inputs as they were up to now: those that controllers held are samples like any others."""
+        return self.case if self.sampling is None else replace(self.case, inputs=self.sampling.frozen(run.now))
 
     # ---- writing ----------------------------------------------------------------------------------------
 
@@ -204,3 +249,8 @@ class Keeping(ABC):
         except Exception as error:  # the layers below raise of their own what a full disk, say, brings about
             raise MethodError(f"{self.what}: {str(self.path)!r} could not be written: {error}") from error
         self.written = time.perf_counter()
+
+
+def _laws(sampling: Sampling | None) -> dict[str, str]:
+    """Controllers by what they do and refer to."""
+    return {} if sampling is None else {s.name: digest(s.given.controller) for s in sampling.samplers}

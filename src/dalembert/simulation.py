@@ -98,7 +98,7 @@ def simulate(
     t_eval
         Times at which the solution is wanted, in place of the ends of steps: by steps that are shortened to end there.
     rtol, atol
-        Step control by the local error, `atol + rtol |y|`: `adaptive=da.control.ErrorControl(rtol, atol)`.
+        Step control by the local error, `atol + rtol |y|`: `adaptive=da.control.ErrorControl(rtol=rtol, atol=atol)`.
 
     Returns
     -------
@@ -213,15 +213,13 @@ class _Call:
         self.keeper: Keeping | None = None
         kind, path = (Checkpoint, setting.checkpoint) if setting.checkpoint is not None else (Store, setting.store)
         if path is not None:
-            self.keeper = kind(path, case, grid, self.start, self.layout, rule, setting.u, controller, self.watch)
+            self.keeper = kind(path, case, grid, self.start, self.layout, rule, setting.u, controller, self.watch, self.sampling)
 
     def _sample(self, setting: _Setting, earlier: sampled.Sampling | None) -> None:
         """Take controllers into the loop, as they stand after an `earlier` part of the run."""
-        case, kept = self.case, setting.kept
-        if not isinstance(self.ways, Engine) or kept:
-            raise MethodError(
-                f"da.Sampled goes with methods that have steps of their own, without {kept or 'newton=da.Newton(...)'}"
-            )
+        case = self.case
+        if not isinstance(self.ways, Engine):
+            raise MethodError("da.Sampled goes with methods that have steps of their own, without newton=da.Newton(...)")
         make = partial(sampled.Sampler, case.system, self.layout)
         alone = setting.alone(case.inputs)
         samplers = [make(columns, one, case.par, setting.span, alone) for columns, one in setting.controllers]

@@ -9,6 +9,7 @@ import numpy as np
 from dalembert.engine import verdict
 from dalembert.engine.driver import Run
 from dalembert.engine.machine import Records
+from dalembert.engine.sampled import Sampler
 from dalembert.errors import FileError
 from dalembert.keeper import Keeping
 from dalembert.solution import Solution
@@ -43,6 +44,7 @@ class Store(Keeping):
         self._shelf = Shelf(self.path, system, layout.n_lam)
         names = [event.name for event in self.watch.events] if self.watch else []
         self._hits = [0 for _ in names]  # crossings in the arrays
+        self._kept: list[int] = []  # samples in the arrays, by controller
         text = system.dumps()
         self._record = Record(self.path, {
             "key": self.key,
@@ -54,14 +56,16 @@ class Store(Keeping):
             "chunk": self._shelf.chunk,
             "events": names,
             "together": max(1, self._shelf.chunk >> 6),
+            "controllers": [] if self.sampling is None else [s.described() for s in self.sampling.samplers],
         })  # fmt: skip
         if (self.path / ROOT).exists():
             self._open()
         elif self.path.is_dir():
-            known = {*self._shelf.columns, "model", *(column.name for column in self._record.crossings(system))}
+            known = {*self._shelf.columns, "model", *(column.name for column in self._record.series(system))}
             if strange := sorted(entry.name for entry in self.path.iterdir() if entry.name not in known):
                 raise FileError(f"the directory {str(self.path)!r} holds {strange[0]!r}, and no run; give another name")
-        self._crossings = self._record.crossings(system)
+        self._crossings, self._samplings = self._record.crossings(system), self._record.samples()
+        self._kept = self._kept or [0 for _ in self._samplings]
         self.window = 2 * self._shelf.chunk
 
     def _open(self) -> None:
@@ -88,7 +92,8 @@ class Store(Keeping):
         if not (stand.get("finished") and (stand.get("t") == self.grid.t_end or stand.get("stopped"))):
             return None
         out = stored.solution()
-        out.inputs = self.case.inputs
+        if self.sampling is None:
+            out.inputs = self.case.inputs
         return out
 
     # ---- beginning --------------------------------------------------------------------------------------
@@ -101,6 +106,8 @@ class Store(Keeping):
         found = record.stand
         stand, odd, _ = self._stand(found, plain.get(found, "t", float))
         self._extends(odd, stand.now)
+        self._resume_controllers(found, self._stored.samples)
+        self._kept = plain.each(found.get("stored samples", []), "stored samples", int)
         complete, part = divmod(stand.done, self.grid.save_every)
         first = complete // chunk * chunk
         rows = self._shelf.rows(first, complete)
@@ -127,7 +134,7 @@ class Store(Keeping):
         with self._writing():
             self.path.mkdir(exist_ok=True)
             model_of = model(self.path, len(text))
-            for column in (model_of, *self._shelf.columns.values(), *self._crossings):
+            for column in (model_of, *self._shelf.columns.values(), *self._record.series(self.case.system)):
                 column.create()
             model_of.write(0, text)
             model_of.resize(len(text))
@@ -170,7 +177,8 @@ class Store(Keeping):
     def _window(self, run: Run, rows: int) -> tuple[Block, Block]:
         """What stands before the rows in memory, and these."""
         t, states = run.table(self.start)
-        u = self.case.inputs_at(t)[0]
+        lead = t[:1] - self.grid.h if run.first else t[:0]  # only the row of the very start is the beginning of a step
+        u = self._inputs(run).inputs_at(np.append(lead, t))[0][len(lead) :]
         parts = {name: states[:, self.layout.fields[name]] for name in self.case.system.state}
         nothing, r = _nothing(self._shelf), run.records
         start = Block(t[:1], {k: a[:1] for k, a in parts.items()}, u[:1], nothing.lam, nothing.t_lam, nothing.work)
@@ -184,6 +192,7 @@ class Store(Keeping):
         with self._writing():
             self._shelf.write(run.first, *self._window(run, rows))
             self._keep_hits()
+            self._keep_samples(run)
             self._mark(run, run.first + rows, ended and run.error is None)
             run.drop(run.complete // self._shelf.chunk * self._shelf.chunk)
 
@@ -198,6 +207,24 @@ class Store(Keeping):
                 self._hits[k] += whole
                 column.resize(self._hits[k])
                 del self.watch.hits[k][:whole]
+
+    def _keep_samples(self, run: Run) -> None:
+        """Write whole chunks of samples."""
+        for k, (one, sampler) in enumerate(zip(self._samplings, self._samplers, strict=True)):
+            whole = sampler.before(run.now) // one.column.chunk * one.column.chunk
+            if whole > self._kept[k]:
+                one.column.write(self._kept[k], one.rows(sampler.part(self._kept[k], whole)))
+                self._kept[k] = whole
+                one.column.resize(whole)
+
+    @property
+    def _samplers(self) -> list[Sampler]:
+        return [] if self.sampling is None else self.sampling.samplers
+
+    def _late_samples(self, run: Run) -> list[list[list[float]]]:
+        """Samples that are not in the arrays."""
+        found = zip(self._samplings, self._samplers, self._kept, strict=True)
+        return [one.rows(sampler.part(kept, sampler.before(run.now))).tolist() for one, sampler, kept in found]
 
     def _crossed(self, event: int) -> Array:
         """The crossings in memory: time and state of each."""
@@ -220,6 +247,8 @@ class Store(Keeping):
             "stats": {**run.stats, "save_every": self.grid.save_every},
             "loose": loose and [np.asarray(a).tolist() for a in loose],
             "stored hits": list(self._hits),
+            "stored samples": list(self._kept),
+            "late samples": self._late_samples(run),
             "late hits": [self._crossed(k).tolist() for k in range(len(self._crossings))],
         }
         self._record = self._record.advanced(stand, self._shelf.chunk)
@@ -235,7 +264,11 @@ class Store(Keeping):
         gathered.add(shelf.blocks(0, run.first)).add([rows])
         stats = {**run.stats, "save_every": self.grid.save_every}
         out = gathered.solution(case.system, case.method, case.par, self.grid.h, stats)
-        out.inputs = case.inputs
+        out.inputs = self._inputs(run).inputs
+        for one, sampler in zip(self._samplings, self._samplers, strict=True):
+            one.put(out, sampler.results(run.now))
+        if self.sampling is not None:
+            out.stats["controllers"] = self.sampling.ways
         if self.watch is not None:
             for k, event in enumerate(self.watch.events):
                 hits = np.concatenate([latest(self._crossings[k], self._hits[k]), self._crossed(k)])

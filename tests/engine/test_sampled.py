@@ -212,8 +212,6 @@ def test_what_controllers_return_and_keep(cart):
     [
         ({"step": 0.007}, r"every 0.02, which is 2.85714 steps of 0.007.* use step=0.00666666667"),
         ({"step": 0.04}, r"which is 0.5 steps .* use step=0.02,"),
-        ({"checkpoint": "run.nc"}, "without a checkpoint"),
-        ({"store": "run.zarr"}, "without a store"),
         ({"method": "baumgarte"}, "steps of their own"),
         ({"u": {"force": sampled(), "forse": 1.0}}, "no input 'forse'"),
         ({"u": {"forse": sampled()}}, "did you mean 'force'"),

@@ -17,6 +17,7 @@ from dalembert.engine.inputs import Columns, Constant, Held, Inputs
 from dalembert.engine.machine import Call, Task, bind
 from dalembert.engine.run import Grid, Layout
 from dalembert.errors import DalembertError, MethodError, ModelError, suggest
+from dalembert.systems import plain
 from dalembert.systems.base import System
 
 NEAR = 1e-6  # of the time between samples: a step that begins so close to one begins there
@@ -170,10 +171,37 @@ class Sampler:
                 f"the controller of {self.name!r} returns {what} = {out} at t = {t:g} (it measured {self._measured})"
             )
 
+    def before(self, end: float) -> int:
+        """The number of samples that were taken before a time."""
+        return min(self.count, max(0, math.ceil((end - self.t0) / self.every - NEAR)))
+
     def results(self, end: float) -> Samples:
-        """The samples before a time."""
-        count, log = min(self.count, max(1, math.ceil((end - self.t0) / self.every - NEAR))), self.log
-        return Samples(*(a[:count].copy() for a in (log.t, log.y, log.u, log.state)))
+        """The samples before a time; the first one in any case."""
+        return self.part(0, max(self.before(end), min(1, self.count)))
+
+    def part(self, first: int, end: int) -> Samples:
+        """The samples of these numbers."""
+        return Samples(*(a[first:end].copy() for a in vars(self.log).values()))
+
+    def described(self) -> dict[str, object]:
+        """Names and sizes, as plain data."""
+        return {"name": self.name, "sizes": [a.shape[1] for a in (self.log.y, self.log.u, self.log.state)]}
+
+    def standing(self, now: float) -> dict[str, object]:
+        """Where the controller stood at a time, as plain data: samples that were taken from then on do not count."""
+        count = self.before(now)
+        own = self.log.state[count] if count < self.count else self.own
+        hold = self.log.u[count - 1] if count else np.zeros_like(self.hold)
+        return {"count": count, "own": own.tolist(), "hold": hold.tolist()}
+
+    def restore(self, stand: object, samples: Samples) -> None:
+        """Go on from there, after these samples."""
+        count = plain.size(plain.get(stand, "count", int), "count", 0, len(samples))
+        for mine, found in zip(vars(self.log).values(), vars(samples).values(), strict=True):
+            mine[:count] = found[:count] if count else mine[:0]
+        self.own[:] = plain.array(plain.get(stand, "own", list), "own", self.own.shape)
+        self.hold[:] = plain.array(plain.get(stand, "hold", list), "hold", self.hold.shape)
+        self.count = count
 
 
 class Sampling(Inputs):
@@ -222,6 +250,20 @@ class Sampling(Inputs):
     def after(self, t: float) -> float:
         """When a controller is called next."""
         return min(s.after(t) for s in self.samplers)
+
+    def standing(self, now: float) -> list[dict[str, object]]:
+        """Where all controllers stood at a time, as plain data."""
+        return [s.standing(now) for s in self.samplers]
+
+    def restore(self, stands: object, samples: Mapping[str, Samples]) -> None:
+        """Have all controllers go on from there."""
+        for s, stand in zip(self.samplers, plain.of(stands, "controllers", list), strict=True):
+            s.restore(stand, samples[s.name])
+
+    @property
+    def set(self) -> list[int]:
+        """The columns that controllers set."""
+        return [i for s in self.samplers for i in s.columns]
 
     @property
     def ways(self) -> str:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 from dalembert.errors import DalembertWarning, FileError
 from dalembert.solution.columns import Array, Column, content, put
+from dalembert.solution.sampling import Sampling
 from dalembert.solution.shelf import HELD, Shelf
 from dalembert.systems import plain
 from dalembert.systems.base import System
@@ -84,6 +85,18 @@ class Record:
         width = 1 + sum(system.size_of(name) for name in system.state)
         return [Column(self.path, f"event{k}", (f"crossing{k}", "t_state"), width, chunk) for k in range(len(names))]
 
+    def samples(self) -> list[Sampling]:
+        """The arrays of the samples of controllers, as many of them `together` in a chunk as crossings of events."""
+        chunk = plain.size(self.fixed.get("together"), "together", 1)
+        return [
+            Sampling.of(self.path, k, found, chunk)
+            for k, found in enumerate(plain.of(self.fixed.get("controllers", []), "controllers", list))
+        ]
+
+    def series(self, system: System) -> list[Column]:
+        """All arrays that grow at times of their own."""
+        return [*self.crossings(system), *(one.column for one in self.samples())]
+
     def sound(self, system: System) -> Record:
         """The same, or where the last chunk is damaged that of the stand before, which is said."""
         try:
@@ -102,12 +115,13 @@ class Record:
         return self
 
     def _check(self, system: System) -> None:
-        known = {*self.shelf(system).columns, "model", *(column.name for column in self.crossings(system)), ROOT}
+        known = {*self.shelf(system).columns, "model", *(column.name for column in self.series(system)), ROOT}
         if strange := sorted(entry.name for entry in self.path.iterdir() if entry.name not in known):
             raise FileError(f"it holds {strange[0]!r}, which is not dalembert's")
         self.shelf(system).check(plain.size(self.stand.get("rows"), "rows", 0, 2**62))
         counts = plain.each(self.stand.get("stored hits"), "stored hits", int)
-        for column, count in zip(self.crossings(system), counts, strict=True):
+        counts += plain.each(self.stand.get("stored samples", []), "stored samples", int)
+        for column, count in zip(self.series(system), counts, strict=True):
             column.check(count)
 
 

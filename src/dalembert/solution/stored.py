@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dalembert.engine.controllers import Samples
 from dalembert.engine.events import Hits
 from dalembert.errors import FileError, MethodError
 from dalembert.methods.base import Method
@@ -97,7 +98,10 @@ class Stored:
 
     def _part(self, first: int, end: int, every: int = 1) -> Solution:
         gathered = Gathered(self.shelf.before(first), end - 1 - first, every).add(self.shelf.blocks(first, end - 1))
-        return gathered.solution(self.system, self.method, self._par, self.step, self.stats)
+        out = gathered.solution(self.system, self.method, self._par, self.step, self.stats)
+        for one in self.record.samples():
+            one.put(out, self.samples[one.name])
+        return out
 
     def solution(self) -> Solution:
         """All rows where they fit well into memory (128 MiB), or every so manieth."""
@@ -196,6 +200,14 @@ class Stored:
         return self._lazy("power_balance")
 
     @cached_property
+    def samples(self) -> dict[str, Samples]:
+        """The samples of controllers, by the names of the inputs that they set."""
+        given, stand = self.record.samples(), self.record.stand
+        stored = plain.each(stand.get("stored samples", []), "stored samples", int)
+        late = plain.of(stand.get("late samples", []), "late samples", list)
+        return {one.name: one.read(*found) for one, *found in zip(given, stored, late, strict=True)}
+
+    @cached_property
     def events(self) -> dict[str, Hits]:
         """Crossings by the name of their event; the latest, where there are more than fit well into memory."""
         return {name: self._hits(k) for k, name in enumerate(plain.each(self.record.fixed.get("events"), "events", str))}
@@ -214,7 +226,7 @@ class Stored:
         """The rows as an `xarray.Dataset`, which reads them when asked."""
         import xarray as xr
 
-        others = ["model", *(column.name for column in self.record.crossings(self.system))]
+        others = ["model", *(column.name for column in self.record.series(self.system))]
         data = xr.open_zarr(self.path, chunks=None, consolidated=False, drop_variables=others, zarr_format=3)  # type: ignore[no-untyped-call]
         data = data.isel(time=slice(0, len(self)), interval=slice(0, self.rows))
         data = data.set_coords(["t", "t_lam"]).assign_coords(coordinate=list(self.system.coordinates))
