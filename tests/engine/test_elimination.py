@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dalembert as da
-from dalembert.engine.elimination import numeric_order, solve, structural_order
+from dalembert.engine.elimination import exceeds, numeric_order, solve, structural_order
 
 
 def evaluate(pattern, values, b, order):
@@ -93,3 +93,12 @@ def test_the_order_of_equations_does_not_matter(method):
         assert sol.stats["pivoted_steps"] == 0
         ends.append(np.concatenate([sol.y[-1], sol.z[-1]]))
     np.testing.assert_allclose(ends[1:], [ends[0]] * 5, rtol=0, atol=1e-12)
+
+
+def test_products_are_counted_up_to_a_limit():
+    """A full matrix takes (n - 1)^2 + (n - 2)^2 + ... products."""
+    n = 7
+    total = sum(k * k for k in range(n))
+    assert exceeds(total - 1, ca.Sparsity.dense(n, n), (0,) * n)
+    assert not exceeds(total, ca.Sparsity.dense(n, n), (0,) * n)
+    assert not exceeds(0, ca.Sparsity.diag(n), (0,) * n)

@@ -10,6 +10,7 @@ sparse LU factorisation with partial pivoting.
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import casadi as ca
@@ -93,13 +94,24 @@ def _matching(entries: list[tuple[int, int, float]], unknowns: list[int]) -> dic
     return {unknowns[i]: unknowns[j] for i, j in zip(rows, columns, strict=True)}
 
 
-def structural_order(sparsity: ca.Sparsity, levels: tuple[int, ...]) -> list[tuple[int, int]]:
+def structural_order(sparsity: ca.Sparsity, levels: tuple[int, ...]) -> Order:
     """Pivots on the diagonal: lowest level first, then the smallest Markowitz count at that moment.
 
     Where the diagonal has structural zeros when a level is reached, or entries of a higher order in `h` than others, rows of
     that level are exchanged: the pivots do not depend on the order in which equations were written down.
     """
-    pattern, order = _Pattern(sparsity), []
+    return [pivot for pivot, _ in _pivots(sparsity, levels)]
+
+
+def exceeds(limit: int, sparsity: ca.Sparsity, levels: tuple[int, ...]) -> bool:
+    """Whether an elimination in structural order has more products than a limit."""
+    total = 0
+    return any((total := total + count) > limit for _, count in _pivots(sparsity, levels))
+
+
+def _pivots(sparsity: ca.Sparsity, levels: tuple[int, ...]) -> Iterator[tuple[tuple[int, int], int]]:
+    """The pivots in structural order, each with the number of products that it takes."""
+    pattern = _Pattern(sparsity)
     for level in sorted(set(levels)):
         own = [k for k, at in enumerate(levels) if at == level]
         pattern.match(own)
@@ -114,10 +126,9 @@ def structural_order(sparsity: ca.Sparsity, levels: tuple[int, ...]) -> list[tup
                 heapq.heappush(heap, (pattern.cost(k), k))
                 continue
             left.discard(k)
-            order.append((pattern.row_of[k], k))
+            yield (pattern.row_of[k], k), value
             for i in pattern.eliminate(k) & left:
                 heapq.heappush(heap, (pattern.cost(i), i))
-    return order
 
 
 def numeric_order(matrix: ca.DM) -> list[tuple[int, int]]:

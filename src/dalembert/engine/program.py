@@ -38,6 +38,7 @@ from dalembert.systems.instructions import as_written
 
 SX = ca.SX
 LARGE = 8_000  # operations of the equations of a step, beyond which they are not eliminated by expressions
+PRODUCTS = 80_000  # of an elimination: more are too many for a C compiler, and are left to numbers as well
 MANY = 100  # unknowns: fewer are always eliminated by expressions
 WORK = ("supplied", "dissipated")
 WEIGH_EVERY = 64  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
@@ -191,10 +192,17 @@ class Program:
         """Operations of the equations of a step, before anything is eliminated."""
         return int(ca.n_nodes(ca.veccat(*(solve.residual for solve in self.step.solves)))) if self.step.solves else 0
 
-    @property
+    @cached_property
     def large(self) -> bool:
         """Whether the step is left as it is, and factorised in numbers."""
-        return isinstance(self.step.t, ca.MX) or self.n_unknowns > LARGE or (self.n_unknowns > MANY and self.size > LARGE)
+        if isinstance(self.step.t, ca.MX) or self.n_unknowns > LARGE:
+            return True
+        return self.n_unknowns > MANY and (self.size > LARGE or any(map(self._fills, self.step.solves)))
+
+    @staticmethod
+    def _fills(solve: Solve) -> bool:
+        """Whether eliminating the unknowns by expressions takes too many of them."""
+        return elimination.exceeds(PRODUCTS, ca.jacobian_sparsity(solve.residual, solve.unknowns), solve.levels)
 
     @cached_property
     def operations(self) -> int:
