@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dalembert.discrete import jacobian
-from dalembert.discrete.gradients import Ends, Field, equivariant
+from dalembert.discrete.differences import Ends
+from dalembert.discrete.gradients import Field, equivariant
 
 DISTANCES = [*np.logspace(-13, -2.2, 12), 0.011, 0.019, 0.021, 0.03, 0.05, 0.09, 0.11, 0.15, 0.19, 0.21, 0.3, 0.5]
 UNARY = {

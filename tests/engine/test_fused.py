@@ -43,7 +43,7 @@ def tangled(count, trigonometric=False):
     )
 
 
-@pytest.mark.parametrize("method", ["rattle", "gauss-2", "murua-ggl-2"])
+@pytest.mark.parametrize("method", ["rattle", "energy-momentum", "murua-ggl-2"])
 def test_compiled_work_gives_the_same_bits(method):
     system = tangled(70)
     one, two = (da.simulate(system, method, t_end=0.05, step=0.01, compile=c) for c in (False, True))
@@ -52,8 +52,9 @@ def test_compiled_work_gives_the_same_bits(method):
     assert np.array_equal(one.v, two.v)
 
 
-def test_the_source_does_not_depend_on_the_number_of_elements():
-    sources = {Fused(chains(da.catalog.net(n, n), "rattle")).source for n in (20, 23)}
+@pytest.mark.parametrize(("make", "method"), [(da.catalog.net, "rattle"), (da.catalog.spring_net, "energy-momentum")])
+def test_the_source_does_not_depend_on_the_number_of_elements(make, method):
+    sources = {Fused(chains(make(n, n), method)).source for n in (20, 23)}
     assert len(sources) == 1
     assert len(sources.pop()) < 40_000
 

@@ -1,5 +1,6 @@
 """Compositions: orders 4, 6, 8, with everything kept that the base keeps."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -121,3 +122,11 @@ def test_all_order_conditions_of_the_sums(order):
     g = np.array(gammas(2, order, "yoshida"))
     for power in range(3, order, 2):
         assert abs((g**power).sum()) < 1e-13, power
+
+
+def test_what_rounding_takes_from_positions_is_carried_through_all_sub_steps():
+    step = da.compose("energy-momentum").step(angle_pendulum())
+    inputs = [*step.state.values(), step.t, step.h, step.par, *(s.unknowns for s in step.solves)]
+    carry = ca.Function("carry", inputs, [step.next["carry"]])
+    values = [np.full(x.shape, 0.1 * (k + 1)) for k, x in enumerate(inputs)]
+    assert 0 < np.abs(carry(*values).full()).max() < 1e-15

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dalembert.discrete.gradients import GRADIENTS, SYMMETRIC, Ends, Field, midpoint
+from dalembert.discrete.differences import Ends
+from dalembert.discrete.gradients import GRADIENTS, SYMMETRIC, Field, midpoint
 
 X, T = ca.SX.sym("x", 3), ca.SX.sym("t")
 FUNCTIONS = {

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.discrete.gradients import Ends, Field, equivariant
+from dalembert.discrete.differences import Ends
+from dalembert.discrete.gradients import Field, equivariant
 
 START = dict(q=[1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.2, 1.0], v=[0.1, 0.4, -0.3, 0.2, 0.1, 0.5, 0.3, -0.2, 0.6])
 

@@ -60,10 +60,13 @@ def both(monkeypatch):
     return make
 
 
-METHODS = ["rattle", "lobatto-pair-3", "gauss-2", "murua-ggl-2", "spark-2", "srk-gauss-2", "radau-iia-2", "midpoint"]
+METHODS = [
+    "rattle", "lobatto-pair-3", "gauss-2", "murua-ggl-2", "spark-2", "srk-gauss-2", "radau-iia-2", "midpoint", "energy-momentum",
+    "energy-momentum-ggl", "variational", "cortes-martinez", "mclachlan-perlmutter", da.compose("energy-momentum"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("method", [*METHODS, "energy-momentum"])
+@pytest.mark.parametrize("method", METHODS, ids=str)
 def test_methods_agree_with_what_is_written_out(both, method):
     for build, u in ((machine, np.cos), (moving, None)):
         one, two = (da.simulate(s, method, t_end=0.1, step=0.01, u=u, compile=False) for s in both(build))
@@ -71,7 +74,7 @@ def test_methods_agree_with_what_is_written_out(both, method):
         assert np.abs(one.v - two.v).max() < 1e-12
         assert np.abs(one.power_balance - two.power_balance).max() < 1e-12
         assert np.abs(one.residual("position") - two.residual("position")).max() < 1e-13
-        assert two.stats["engine"] == ("virtual machine" if method == "energy-momentum" else "sparse")
+        assert two.stats["engine"] == "sparse"
 
 
 ROLES = [

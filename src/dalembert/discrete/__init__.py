@@ -16,7 +16,8 @@ from casadi import SX
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.checking import one_of, reals
-from dalembert.discrete.gradients import GRADIENTS, Ends, Field
+from dalembert.discrete.differences import Ends
+from dalembert.discrete.gradients import GRADIENTS, Field
 from dalembert.discrete.pairs import Pair, pair
 from dalembert.errors import ModelError, suggesting
 from dalembert.systems.base import column

@@ -1,75 +1,65 @@
-"""Exact differences of what elements add up to: those of one repetition, traced once and mapped over all."""
+"""Discrete gradients of what is made of elements: that of one repetition, traced once and mapped over all."""
 
 from __future__ import annotations
 
-from functools import cached_property
+from typing import TYPE_CHECKING
 
 import casadi as ca
+import numpy as np
 from casadi import SX
 
-from dalembert.discrete.differences import Difference
-from dalembert.systems.elements import Repeated
+from dalembert.discrete.differences import Ends
+from dalembert.systems.composed import Parts
+from dalembert.systems.elements import Repeated, gathered, mapped, scattered
+
+if TYPE_CHECKING:
+    from dalembert.discrete.gradients import Field, Pullback
 
 
 class Piece:
-    """A role of an element at the two ends of a step, `"potential"` or `"holonomic"`; see `Difference`."""
+    """One part of a function: an element, for all its repetitions, or what is no element's.
 
-    def __init__(
-        self, element: Repeated, role: str, x0: SX, x1: SX, t: tuple[SX, SX], par: SX, rest: tuple[SX, SX] | None
-    ) -> None:
-        self.element, self.role, self.n = element, role, x0.numel()
-        self._local = _local(element, role, rest is not None)
-        moved = [element.rows(x) for x in (x0, x1, *(rest or ()))]
-        self._arguments = [*moved, *t, element.constants(par)]
+    `field` is that of one repetition, a function of its own coordinates and parameters.
+    """
 
-    @cached_property
-    def y1(self) -> SX:
+    def __init__(self, field: Field, element: Repeated | None, of: Parts) -> None:
+        self.field, self.element, self.added = field, element, of.added
+        self.count = 1 if element is None else element.count
+        self._index = None if element is None else element.places_of(of.wide)
+        self.rows = 0 if of.added else field.expression.numel() * self.count
+
+    def end(self, ends: Ends, par: SX) -> SX:
         """The values at the end, one after another."""
-        return ca.vec(self.element.map(self._local[0], *self._arguments))
+        symbols, local = self._symbols(ends.rest is not None)
+        function = ca.Function("end", symbols, [ca.densify(self.field.end(local))])
+        return ca.vec(mapped(function, self.count, *self._arguments(ends, par))[0])
 
-    def _seeds(self, seed: SX) -> SX:
-        rows = self._local[1].size1_in(len(self._arguments))
-        return seed if seed.numel() == 1 else ca.reshape(seed, rows, self.element.count)
+    def pull(self, D: Pullback, ends: Ends, seed: SX, par: SX) -> tuple[SX, SX]:
+        """`sum_i seed_i D_i`, added to where it belongs, and what time adds; one number serves all repetitions."""
+        symbols, local = self._symbols(ends.rest is not None)
+        one = seed.is_constant() and seed.numel() == 1
+        own = SX(float(seed)) if one else SX.sym("seed", self.field.expression.numel())
+        outputs = [ca.densify(x) for x in D(self.field, local, own)]
+        function = ca.Function("pull", [*symbols, *([] if one else [own])], outputs)
+        seeds = [] if one else [ca.reshape(seed, own.numel(), self.count)]
+        slope, rate = mapped(function, self.count, *self._arguments(ends, par), *seeds)
+        entries, kind = ca.vec(slope), type(ends.x0)
+        if self._index is not None:
+            nowhere = np.zeros(self._index.size, dtype=np.int64)
+            entries = scattered(entries, self._index.ravel(), nowhere, (ends.x0.numel(), 1))
+        return entries, ca.sum2(rate) if ca.depends_on(self.field.expression, self.field.t) else kind(1, 1)
 
-    def pull(self, seed: SX) -> SX:
-        """`sum_i seed_i S_i`, a column with an entry for each of `x` and one for the time; one seed serves all repetitions."""
-        out = self.element.map(self._local[1], *self._arguments, self._seeds(seed))
-        return ca.vertcat(self.element.added(ca.vec(out[:-1, :]), self.n), ca.sum2(out[-1, :]))
+    def _symbols(self, low: bool) -> tuple[list[SX], Ends]:
+        """The arguments of local functions, and the ends of a step that they are."""
+        n = self.field.x.numel()
+        x0, x1, change, r0, r1 = (SX.sym(name, n) for name in ("x0", "x1", "change", "r0", "r1"))
+        t0, t1 = SX.sym("t0"), SX.sym("t1")
+        rest = [r0, r1] if low else []
+        return [x0, x1, change, *rest, t0, t1, *self.field.symbols], Ends(x0, x1, t0, t1, (r0, r1) if low else None, change)
 
-
-def _local(e: Repeated, role: str, low: bool) -> tuple[ca.Function, ca.Function]:
-    """Of one repetition: values at the end, and pulled seeds."""
-    x0, x1, r0, r1 = (SX.sym(name, e.size) for name in ("x0", "x1", "r0", "r1"))
-    t0, t1, par, value = SX.sym("t0"), SX.sym("t1"), SX.sym("par", e.par.numel()), e.roles[role]
-    seed = SX.sym("seed", value.numel())
-    joint = ca.Function("f", [ca.vertcat(e.q, e.t), e.par], [value])
-    rest = (ca.vertcat(r0, 0), ca.vertcat(r1, 0)) if low else None
-    between = Difference(joint, ca.vertcat(x0, t0), ca.vertcat(x1, t1), [par], rest)
-    inputs = [x0, x1, *((r0, r1) if low else ()), t0, t1, par]
-    return (
-        ca.Function("end", inputs, [ca.densify(between.y1)]),
-        ca.Function("pull", [*inputs, seed], [ca.densify(between.pull(seed))]),
-    )
-
-
-class Assembled:
-    """The difference of a function that is a sum of its own part and of elements, or has their values after its own."""
-
-    def __init__(self, own: Difference, pieces: list[Piece], added: bool) -> None:
-        self.own, self.pieces, self._added = own, pieces, added
-        self.size = own.y1.numel()
-
-    @property
-    def y1(self) -> SX:
-        parts = [self.own.y1, *(piece.y1 for piece in self.pieces)]
-        return sum((ca.sum1(p) for p in parts[1:]), parts[0]) if self._added else ca.vertcat(*parts)
-
-    def pull(self, seed: SX) -> SX:
-        """`sum_i seed_i S_i(x0, x1)`, with the time last."""
-        first = seed if self._added else seed[: self.size] if self.size else SX(0, 1)
-        out, start = self.own.pull(first), self.size
-        for piece in self.pieces:
-            rows = 0 if self._added else piece.y1.numel()
-            out += piece.pull(seed if self._added else seed[start : start + rows])
-            start += rows
-        return out
+    def _arguments(self, ends: Ends, par: SX) -> list[SX]:
+        """The same of all repetitions."""
+        moved = [ends.x0, ends.x1, ends.dx, *(ends.rest or ())]
+        if self.element is None or self._index is None:
+            return [*moved, ends.t0, ends.t1, par]
+        return [*(gathered(x, self._index) for x in moved), ends.t0, ends.t1, self.element.constants(par)]

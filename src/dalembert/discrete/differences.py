@@ -17,12 +17,37 @@ parts apart, so that distances between particles far from the origin do not lose
 from __future__ import annotations
 
 import heapq
+from dataclasses import dataclass
 
 import casadi as ca
 from casadi import SX
 
 from dalembert.discrete.slopes import Node, slopes, turn
 from dalembert.systems.instructions import called, operation, walk
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The two ends of a step: positions (with what rounding took from them), and times."""
+
+    x0: SX
+    x1: SX
+    t0: SX
+    t1: SX
+    rest: tuple[SX, SX] | None = None
+    change: SX | None = None  # x1 - x0, where it is known better than by subtracting
+
+    @property
+    def dx(self) -> SX:
+        return self.x1 - self.x0 if self.change is None else self.change
+
+    @property
+    def xm(self) -> SX:
+        return self.x0 + self.dx / 2
+
+    @property
+    def tm(self) -> SX:
+        return (self.t0 + self.t1) / 2
 
 
 class Difference:

@@ -12,17 +12,16 @@ when the points are close and nothing is 0/0 when they agree.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 
 import casadi as ca
 import numpy as np
 from casadi import SX
 
-from dalembert.discrete.assembled import Assembled, Piece
-from dalembert.discrete.differences import Difference
+from dalembert.discrete.assembled import Piece
+from dalembert.discrete.differences import Difference, Ends
 from dalembert.discrete.rotations import Action, Array, Turned, find, keeps
-from dalembert.systems.elements import Repeated
+from dalembert.systems.composed import Parts
 
 # added to |x1 - x0|^2: its square must not underflow, for the derivative of the quotient is taken too
 TINY = 1e-150
@@ -32,55 +31,34 @@ BRANCHES = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Ends:
-    """The two ends of a step: positions (with what rounding took from them), and times."""
-
-    x0: SX
-    x1: SX
-    t0: SX
-    t1: SX
-    rest: tuple[SX, SX] | None = None
-    change: SX | None = None  # x1 - x0, where it is known better than by subtracting
-
-    @property
-    def dx(self) -> SX:
-        return self.x1 - self.x0 if self.change is None else self.change
-
-    @property
-    def xm(self) -> SX:
-        return self.x0 + self.dx / 2
-
-    @property
-    def tm(self) -> SX:
-        return (self.t0 + self.t1) / 2
-
-
 class Field:
     """A function `f(x, t; others)` given as an expression, with its derivatives and exact differences.
 
     `others` are the further symbols of the expression, `values` what stands for them in the step. `parts` are groups of entries
     of `x` that are made directional each by itself, one group of all by default: those of positions and velocities, say.
-    `vectors` are groups that may be vectors of the space or the plane one after another, the parts by default. `elements` are a
-    role, the part of the expression that is not theirs, and those that have the role.
+    `vectors` are groups that may be vectors of the space or the plane one after another, the parts by default. `elements` say of
+    which parts, repeated or not, the function is made.
     """
 
     def __init__(
         self, expression: SX, x: SX, t: SX, others: tuple[SX, ...] = (), values: tuple[SX, ...] | None = None,
-        parts: list[list[int]] | None = None, vectors: list[list[int]] | None = None,
-        elements: tuple[str, SX, tuple[Repeated, ...]] | None = None,
+        parts: list[list[int]] | None = None, vectors: list[list[int]] | None = None, elements: Parts | None = None,
     ) -> None:  # fmt: skip
         self.others = list(others if values is None else values)
         self.parts = parts or [list(range(x.numel()))]
         self.vectors = vectors or self.parts
         self.x, self.t, self.expression, self.symbols = x, t, expression, others
-        self.value = ca.Function("f", [x, t, *others], [expression])
-        self.elements = elements if elements is not None and elements[2] else None
-        own = expression if self.elements is None else self.elements[1]
-        self.joint = ca.Function("f", [ca.vertcat(x, t), *others], [own])
-        seed = SX.sym("seed", expression.numel())
-        gradient = ca.jtimes(expression, x, seed, True) if expression.numel() else SX(x.numel(), 1)
-        self.gradient = ca.Function("df", [x, t, seed, *others], [ca.densify(gradient)])
+        self.pieces = [] if elements is None or not elements.repeated else _pieces(elements)
+
+    @cached_property
+    def value(self) -> ca.Function:
+        return ca.Function("f", [self.x, self.t, *self.symbols], [self.expression])
+
+    @cached_property
+    def gradient(self) -> ca.Function:
+        seed = SX.sym("seed", self.expression.numel())
+        slope = ca.jtimes(self.expression, self.x, seed, True) if self.expression.numel() else SX(self.x.numel(), 1)
+        return ca.Function("df", [self.x, self.t, seed, *self.symbols], [ca.densify(slope)])
 
     def at(self, x: SX, t: SX) -> SX:
         return self.value(x, t, *self.others)
@@ -89,17 +67,27 @@ class Field:
         """`seed . df/dx`, the exact gradient."""
         return self.gradient(x, t, seed, *self.others)
 
-    def difference(self, ends: Ends) -> Difference | Assembled:
+    def difference(self, ends: Ends) -> Difference:
         """The function at both ends, by exact differences in `(x, t)` together."""
         rest = None if ends.rest is None else (ca.vertcat(ends.rest[0], 0), ca.vertcat(ends.rest[1], 0))
-        own = Difference(self.joint, ca.vertcat(ends.x0, ends.t0), ca.vertcat(ends.x1, ends.t1), self.others, rest)
-        return own if self.elements is None else Assembled(own, self.pieces(ends), self.elements[0] == "potential")
+        joint = ca.Function("f", [ca.vertcat(self.x, self.t), *self.symbols], [self.expression])
+        return Difference(joint, ca.vertcat(ends.x0, ends.t0), ca.vertcat(ends.x1, ends.t1), self.others, rest)
 
-    def pieces(self, ends: Ends) -> list[Piece]:
-        """The differences of its elements."""
-        role, _, elements = self.elements or ("", SX(0.0), ())
-        times = ends.t0, ends.t1
-        return [Piece(e, role, ends.x0, ends.x1, times, self.others[-1], ends.rest) for e in elements]
+    def end(self, ends: Ends) -> SX:
+        """The values at the end, one after another."""
+        if not self.pieces:
+            return self.difference(ends).y1
+        return ca.vertcat(*(piece.end(ends, self.others[-1]) for piece in self.pieces))
+
+    def assembled(self, D: Pullback, ends: Ends, seed: SX) -> tuple[SX, SX]:
+        """The discrete gradients of all pieces, added up."""
+        n, kind, start = ends.x0.numel(), type(ends.x0), 0
+        slope, rate = kind(n, 1), kind(1, 1)
+        for piece in self.pieces:
+            rows = piece.rows
+            own, more = piece.pull(D, ends, seed if piece.added else seed[start : start + rows], self.others[-1])
+            slope, rate, start = slope + own, rate + more, start + rows
+        return ca.densify(slope), rate
 
     @cached_property
     def actions(self) -> list[Action]:
@@ -121,7 +109,7 @@ class Field:
         if not self.actions:
             return []
         x0, x1, seed = (SX.sym("x", n) for n in (self.x.numel(), self.x.numel(), self.expression.numel()))
-        free = Field(self.expression, self.x, self.t, self.symbols, elements=self.elements)
+        free = Field(self.expression, self.x, self.t, self.symbols)
         pulled = ca.Function("S", [x0, x1, seed, self.t, *self.symbols], [_slopes(free, Ends(x0, x1, self.t, self.t), seed)[0]])
 
         def slope(x: Array, y: Array, others: list[Array]) -> Array:
@@ -146,9 +134,16 @@ class Field:
 
     def _branches(self) -> bool:
         """Whether there are operations that a few points may not show."""
-        role, _, elements = self.elements or ("", SX(0.0), ())
-        functions = [self.value] if self.elements is None else [self.joint, *(e.local(role) for e in elements)]
-        return any(f.instruction_id(k) in BRANCHES for f in functions for k in range(f.n_instructions()))
+        f = self.value
+        return any(f.instruction_id(k) in BRANCHES for k in range(f.n_instructions()))
+
+
+def _pieces(of: Parts) -> list[Piece]:
+    """What a function is made of: its own part, where there is one, and its elements."""
+    x, t, par = (SX.sym(of.own.name_in(i), of.own.numel_in(i)) for i in range(3))
+    own = of.own(x, t, par)
+    first = [Piece(Field(own, x, t, (par,)), None, of)] if own.numel() and ca.depends_on(own, ca.vertcat(x, t)) else []
+    return first + [Piece(Field(e.expression(of.role), e.variables(of.wide), e.t, (e.par,)), e, of) for e in of.repeated]
 
 
 Pullback = Callable[[Field, Ends, SX], tuple[SX, SX]]
@@ -156,6 +151,8 @@ Pullback = Callable[[Field, Ends, SX], tuple[SX, SX]]
 
 def _slopes(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
     """Slopes through the expression."""
+    if f.pieces:
+        return f.assembled(_slopes, ends, seed)
     both = f.difference(ends).pull(seed)
     return both[:-1], both[-1]
 
@@ -165,7 +162,10 @@ def equivariant(f: Field, ends: Ends, seed: SX) -> tuple[SX, SX]:
 
     Slopes are orthogonal to them where `f` is built from invariants of degree at most two; elsewhere the rotation of the step is
     taken out first. `x` is read as `vectors` of the space or of the plane. An expression with branches is left to the slopes.
+    What is made of elements is treated element by element: what leaves each of them as it is leaves their sum.
     """
+    if f.pieces:
+        return f.assembled(equivariant, ends, seed)
     slope, rate = _slopes(f, ends, seed)
     for action in f.broken:
         turned = Turned(action, ends.x0 if ends.rest is None else ends.x0 + ends.rest[0], ends.dx)

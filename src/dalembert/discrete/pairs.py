@@ -18,7 +18,8 @@ from casadi import SX
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.checking import one_of, reals
-from dalembert.discrete.gradients import GRADIENTS, Ends, Field, Pullback, itoh_abe
+from dalembert.discrete.differences import Ends
+from dalembert.discrete.gradients import GRADIENTS, Field, Pullback, itoh_abe
 from dalembert.errors import MethodError, ModelError, suggesting
 from dalembert.systems.bases import Bases, structured_bases
 from dalembert.systems.form import components

@@ -13,6 +13,7 @@ import casadi as ca
 
 from dalembert.engine.drafts import Draft
 from dalembert.engine.factors import Factors
+from dalembert.engine.jacobians import jacobian
 from dalembert.engine.looks import measured, weighing
 from dalembert.engine.program import Program
 from dalembert.methods.step import Chained, Linked, Step
@@ -59,7 +60,7 @@ def _links(x: SX, known: list[SX], chain: Chained) -> tuple[Link, ...]:
     names: list[SX] = []
     for number, e in enumerate((*(e for _, e in chain.cuts), ca.densify(chain.residual))):
         sources = {-1: x} | {j: names[j] for j in range(number) if out[j].varies}
-        found = {j: chain.slopes[number, j] if (number, j) in chain.slopes else ca.jacobian(e, s) for j, s in sources.items()}
+        found = {j: chain.slopes[number, j] if (number, j) in chain.slopes else _jacobian(e, s) for j, s in sources.items()}
         found = {j: slope for j, slope in found.items() if slope.nnz()}
         sources, slopes = {j: sources[j] for j in found}, list(found.values())
         straight = list(sources) == [-1] and not ca.depends_on(slopes[0], x)
@@ -68,6 +69,11 @@ def _links(x: SX, known: list[SX], chain: Chained) -> tuple[Link, ...]:
         out.append(Link(value, sloped, tuple(sources), straight))
         names += [chain.cuts[number][0]] if number < len(chain.cuts) else []
     return tuple(out)
+
+
+def _jacobian(e: SX, s: SX) -> SX:
+    """The derivative of a link: of one of vectors operation by operation."""
+    return jacobian(e, s) if isinstance(e, ca.MX) else ca.jacobian(e, s)
 
 
 class LargeProgram(Program):

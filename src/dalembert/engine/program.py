@@ -180,7 +180,7 @@ class Program:
     def _first(self) -> ca.Function:
         starts = [type(s.unknowns)(s.unknowns.numel(), 1) if s.start is None else s.start for s in self.step.solves]
         known = ca.veccat(*self.common, self.step.known)
-        return ca.Function("first", [known], [ca.densify(ca.vertcat(*starts)) if starts else SX(0, 1)])
+        return ca.Function("first", [known], [ca.densify(ca.vertcat(*starts)) if starts else type(known)(0, 1)])
 
     def functions(self) -> list[ca.Function]:
         """All functions in the order in which a step calls them."""

@@ -34,7 +34,6 @@ class Method:
     keeps: ClassVar[str]
     source: ClassVar[str]
     index: ClassVar[int] = 3  # the highest index of constraints that it treats; 0 for none
-    vectorial: ClassVar[bool] = False  # whether its step can be made of vectors, see `Constrained.vectors`
     external: ClassVar[bool] = False  # whether it integrates the index-reduced equations, without a step of its own
 
     @property
@@ -51,6 +50,11 @@ class Method:
     def symmetric(self) -> bool:
         """Whether a step backwards undoes a step forwards."""
         return True
+
+    @property
+    def vectorial(self) -> bool:
+        """Whether its step can be made of vectors, see `Composed.vectors`."""
+        return False
 
     @property
     def symplectic(self) -> bool:

@@ -15,6 +15,7 @@ from dalembert.errors import MethodError, suggesting
 from dalembert.methods.base import Method, find, register
 from dalembert.methods.step import Solve, Step
 from dalembert.systems.base import System
+from dalembert.systems.instructions import as_written
 from dalembert.systems.needs import Need
 
 # half of each palindrome, up to its middle
@@ -93,6 +94,10 @@ class Composition(Method):
     def symplectic(self) -> bool:
         return self.method.symplectic
 
+    @property
+    def vectorial(self) -> bool:
+        return self.method.vectorial
+
     def __str__(self) -> str:
         return f"{self.method} composed to order {self.to}"
 
@@ -103,8 +108,8 @@ class Composition(Method):
     def step(self, system: System) -> Step:
         one = self.method.step(system)
         steps = gammas(min(self.method.order[:2]), self.to, self.scheme)
-        h, count, nodes = SX.sym("h"), len(steps), len(one.input_nodes)
-        u = SX.sym("u", system.nu, nodes * count)
+        kind, count, nodes = type(one.t), len(steps), len(one.input_nodes)
+        h, u = kind.sym("h"), kind.sym("u", system.nu, nodes * count)
         unknowns = [s.unknowns for s in one.solves]
         memories = [m for s in one.solves for m in (s.last, s.before)]
         inputs = [*one.state.values(), one.t, one.h, one.u, one.par, *unknowns, *memories]
@@ -113,12 +118,14 @@ class Composition(Method):
         evaluate = ca.Function("step", inputs, [ca.densify(x) for x in outputs])
 
         state, solves, done = list(one.state.values()), [], 0.0
-        supplied, dissipated, input_nodes = SX(0.0), SX(0.0), []
+        supplied, dissipated, input_nodes = kind(0.0), kind(0.0), []
         for i, gamma in enumerate(steps):
-            fresh = [SX.sym(f"x{i}_{k}", x.numel()) for k, x in enumerate(unknowns)]
-            past = [SX.sym(f"m{i}_{k}", x.numel()) for k, x in enumerate(memories)]
-            part = u[:, i * nodes : (i + 1) * nodes] if system.nu else SX(0, nodes)
-            values = evaluate(*state, one.t + done * h, gamma * h, part, one.par, *fresh, *past)
+            fresh = [kind.sym(f"x{i}_{k}", x.numel()) for k, x in enumerate(unknowns)]
+            past = [kind.sym(f"m{i}_{k}", x.numel()) for k, x in enumerate(memories)]
+            part = u[:, i * nodes : (i + 1) * nodes] if system.nu else kind(0, nodes)
+            arguments = [*state, one.t + done * h, gamma * h, part, one.par, *fresh, *past]
+            with as_written():  # what rounding takes from a sum must not be simplified to zero
+                values: list[SX] = evaluate.call(arguments, isinstance(h, ca.MX))
             for k, solve in enumerate(one.solves):
                 residual, guess, scale = values[3 * k : 3 * k + 3]
                 solves.append(Solve(fresh[k], residual, guess, scale, past[2 * k], past[2 * k + 1], solve.levels, solve.measure))
@@ -130,7 +137,7 @@ class Composition(Method):
         return Step(
             t=one.t, h=h, u=u, par=one.par,
             state=one.state, solves=tuple(solves), next=dict(zip(one.next, state, strict=True)),
-            lam=SX(0, 1), node=1.0,
+            lam=kind(0, 1), node=1.0,
             work={"supplied": supplied, "dissipated": dissipated},
             input_nodes=tuple(input_nodes),
             start=one.start,

@@ -184,6 +184,10 @@ class DiscreteGradient(_Balanced):
     parameters (eq. 38), whose power balance they do not touch.
     """
 
+    @property
+    def vectorial(self) -> bool:
+        return self.gradient == "equivariant"
+
     def step(self, system: PortHamiltonian | Constrained) -> Step:
         if isinstance(system, Constrained):
             if callable(self.gradient) or callable(self.z2) or any(self.own.values()):

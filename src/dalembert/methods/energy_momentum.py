@@ -31,7 +31,8 @@ import casadi as ca
 from casadi import SX
 
 from dalembert.checking import one_of
-from dalembert.discrete.gradients import GRADIENTS, SYMMETRIC, Ends, Field, Pullback
+from dalembert.discrete.differences import Ends
+from dalembert.discrete.gradients import GRADIENTS, SYMMETRIC, Field, Pullback
 from dalembert.methods import scheme
 from dalembert.methods.base import Method, register
 from dalembert.methods.runge_kutta import RungeKutta
@@ -41,7 +42,6 @@ from dalembert.systems import scales
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.mechanical import Mechanical
 
-ONE = SX(1.0)
 WHOLE = frozenset({"gonzalez-joint", "gonzalez-left", "gonzalez-right"})  # not the mean velocity for a constant mass
 
 
@@ -72,17 +72,20 @@ class _Motion:
 
 def _of_velocities(s: Mechanical, D: Pullback, h: SX, carry: SX | None) -> _Motion:
     """In `(q, v)`, with `w = v0 + h a / 2`."""
-    a, M = SX.sym("a", s.n), s.expression("mass")
+    a, M, one = type(h).sym("a", s.n), s.expression("mass"), type(h)(1.0)
     w, v1 = s.v + h / 2 * a, s.v + h * a
     ends = _ends(s.q, h * w, s.t, h, carry)
-    V = Field(s.expression("potential"), s.q, s.t, (s.par,), elements=s.elements_of("potential"))
-    push, rate = D(V, ends, ONE)
+    push, rate = D(_potential(s), ends, one)
     if s.constant_mass:
         return _Motion(a, w, ends, M @ ((v1 - s.v) / h), push, rate, v1)
     va, vb = SX.sym("va", s.n), SX.sym("vb", s.n)
     kinetic = Field(va.T @ M @ vb / 2, s.q, s.t, (va, vb, s.par), (s.v, v1, s.par))
     change = s.expression("mass", q=ends.x1) @ v1 - M @ s.v
-    return _Motion(a, w, ends, change / h - D(kinetic, ends, ONE)[0], push, rate, v1)
+    return _Motion(a, w, ends, change / h - D(kinetic, ends, one)[0], push, rate, v1)
+
+
+def _potential(s: Mechanical) -> Field:
+    return Field(s.expression("potential"), s.q, s.t, (s.par,), elements=s.parts_of("potential"))
 
 
 def _phase(s: Constrained) -> tuple[Constrained, SX, SX, SX]:
@@ -108,9 +111,10 @@ def _turns(s: Mechanical) -> bool:
     return not s.constant_mass and bool(_hamiltonian(s.to_hamiltonian(), s.p).actions)
 
 
-def _of_energy(s: Constrained, D: Pullback, h: SX, carry: SX | None) -> _Motion:
-    """In `(q, p)`; in `(q, v)` where the mass is constant."""
-    n, a, w = s.n, SX.sym("a", s.n), SX.sym("w", s.n)
+def _of_energy(s: Constrained, D: Pullback, h: SX, carry: SX | None, apart: bool) -> _Motion:
+    """In `(q, p)`; in `(q, v)` where the mass is constant. What is a sum is taken `apart`, where that is the same."""
+    n, kind = s.n, type(h)
+    a, w = kind.sym("a", n), kind.sym("w", n)
     energy, y, y0, inertia = _phase(s)
     same = isinstance(energy, Mechanical)
     ends, y1 = _ends(s.q, h * w, s.t, h, carry), y0 + h * a
@@ -118,16 +122,22 @@ def _of_energy(s: Constrained, D: Pullback, h: SX, carry: SX | None) -> _Motion:
     if energy is not s:  # M(q1) v1 = p1
         end = SX.sym("v1", n)
         closing = s.expression("mass", q=ends.x1) @ end - y1
-    both, zero = ca.vertcat(s.q, y), SX.zeros(n)
+    both, zero = ca.vertcat(s.q, y), kind.zeros(n)
     rest = ends.rest and (ca.vertcat(ends.rest[0], zero), ca.vertcat(ends.rest[1], zero))
     whole = Ends(ca.vertcat(s.q, y0), ca.vertcat(ends.x1, y1), s.t, s.t + h, rest, ca.vertcat(h * w, h * a))
-    DH, rate = D(_hamiltonian(energy, y), whole, ONE)
+    middle = y0 + h / 2 * a
+    if apart and isinstance(energy, Mechanical):
+        push, rate = D(_potential(energy), ends, kind(1.0))
+        pull = inertia @ middle
+    else:
+        DH, rate = D(_hamiltonian(energy, y), whole, kind(1.0))
+        push, pull = DH[:n], DH[n:]
     velocity = y if same else energy.role("velocity")
     slip = s.role("jacobian") @ velocity + s.role("rate")
-    drift = Field(slip, both, s.t, (s.par,), vectors=_halves(n)) if s.m else None
+    parts = s.parts_of("drift") if same else None
+    drift = Field(slip, both, s.t, (s.par,), vectors=_halves(n), elements=parts) if s.m else None
     return _Motion(
-        a, w, ends, inertia @ a, DH[:n], rate, end, "v" if same else "p", inertia @ w - DH[n:], whole, y0 + h / 2 * a, drift,
-        closing,
+        a, w, ends, inertia @ a, push, rate, end, "v" if same else "p", inertia @ w - pull, whole, middle, drift, closing
     )  # fmt: skip
 
 
@@ -156,6 +166,11 @@ class _Balanced(Method):
         return self.gradient in SYMMETRIC
 
     @property
+    def vectorial(self) -> bool:
+        """The others are those of a whole energy, whose slopes would be a full matrix."""
+        return self.gradient == "equivariant"
+
+    @property
     def order(self) -> tuple[int, int, int]:
         if not self.symmetric:
             return (1, 1, 1)
@@ -169,29 +184,29 @@ class _Balanced(Method):
         whole = self.stabilised or self.gradient in WHOLE
         if isinstance(s, Mechanical) and not whole and not (self.gradient == "equivariant" and _turns(s)):
             return _of_velocities(s, D, h, carry)
-        return _of_energy(s, D, h, carry)
+        return _of_energy(s, D, h, carry, self.gradient == "equivariant")
 
     def _multipliers(self, s: Constrained, f: _Motion) -> tuple[list[Block], SX, SX, SX, SX]:
         """Multipliers with their rows, what they do to the momenta and to the positions, and the power of moving constraints."""
-        n, m, D = s.n, s.m, GRADIENTS[self.gradient]
-        lam, nothing = SX.sym("lam", m), SX(n, 1)
+        n, m, D, kind = s.n, s.m, GRADIENTS[self.gradient], type(f.a)
+        lam, nothing = kind.sym("lam", m), kind(n, 1)
         if not m:
-            return [], lam, nothing, nothing, SX(0.0)
-        g = Field(s.expression("holonomic"), s.q, s.t, (s.par,), elements=s.elements_of("holonomic"))
+            return [], lam, nothing, nothing, kind(1, 1)
+        g = Field(s.expression("holonomic"), s.q, s.t, (s.par,), elements=s.parts_of("holonomic"))
         reaction, drive = D(g, f.ends, lam)
-        row, levels = g.difference(f.ends).y1, (1,) * m
+        row, levels = g.end(f.ends), (1,) * m
         if not self.stabilised or f.whole is None or f.drift is None:
-            return [Block("lam", 0.5, lam, row, SX(m, 1), levels, multiplier=True)], lam, reaction, nothing, drive
-        gam = SX.sym("gam", m)
+            return [Block("lam", 0.5, lam, row, kind(m, 1), levels, multiplier=True)], lam, reaction, nothing, drive
+        gam = kind.sym("gam", m)
         extra, more = D(f.drift, f.whole, gam)
         blocks = [  # lam acts on velocities, gam on positions
-            Block("lam", 0.5, lam, f.drift.difference(f.whole).y1, SX(m, 1), levels, multiplier=True),
-            Block("gam", 0.5, gam, row, SX(m, 1), levels, multiplier=True),
+            Block("lam", 0.5, lam, f.drift.end(f.whole), kind(m, 1), levels, multiplier=True),
+            Block("gam", 0.5, gam, row, kind(m, 1), levels, multiplier=True),
         ]
         return blocks, lam, reaction + extra[:n], extra[n:], drive + more
 
     def step(self, system: Constrained) -> Step:
-        s, h = system, SX.sym("h")
+        s, h = system, type(system.t).sym("h")
         carry, form = self._carry(s), s.form(h)
         f = self._motion(s, h, carry)
         multipliers, lam, reaction, slip, drive = self._multipliers(s, f)
@@ -239,7 +254,7 @@ class EnergyMomentum(_Balanced):
     compensated: bool = True
 
     def _carry(self, s: Constrained) -> SX | None:
-        return SX.sym("carry", s.n) if self.compensated else None
+        return type(s.t).sym("carry", s.n) if self.compensated else None
 
 
 @register(

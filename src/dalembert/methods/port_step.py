@@ -9,7 +9,8 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from dalembert.discrete.gradients import Ends, Field, Pullback, itoh_abe
+from dalembert.discrete.differences import Ends
+from dalembert.discrete.gradients import Field, Pullback, itoh_abe
 from dalembert.discrete.pairs import RULES
 from dalembert.errors import ModelError
 from dalembert.methods.step import Block, Step, split_solves

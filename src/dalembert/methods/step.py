@@ -95,6 +95,10 @@ class Step:
     sweep: Sweep | None = None  # how to solve it without a matrix, where that can be
     links: Callable[[], Linked] | None = None  # the same with names for what stands in between, where there are any
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.known, type(self.t)):  # what there is none of, as the other symbols are
+            object.__setattr__(self, "known", type(self.t)(0, 1))
+
     def linked(self) -> Linked:
         """The residuals of all solves as chains; of one link where nothing else is known."""
         return Linked(tuple(Chained(s.residual) for s in self.solves)) if self.links is None else self.links()

@@ -55,6 +55,10 @@ class _Mechanical(Method):
         return (2, 2, 2) if self.symmetric else (1, 1, 1)
 
     @property
+    def vectorial(self) -> bool:
+        return True
+
+    @property
     def needs(self) -> frozenset[Need]:
         return frozenset({Need.VELOCITIES, Need.MASS, Need.FREE_OF_REACTIONS})
 
@@ -68,10 +72,12 @@ class _Curve:
     q1: SX
     h: SX
 
+    def _place(self, c: float) -> SX:
+        return {0.0: self.q0, 0.5: (self.q0 + self.q1) / 2, 1.0: self.q1}[c]
+
     def mean(self, rule: str, f: Callable[[SX, SX, SX], SX]) -> SX:
         """The mean of a function of `(q, v, t)` on the line, by the quadrature of a rule."""
-        places = {0.0: self.q0, 0.5: (self.q0 + self.q1) / 2, 1.0: self.q1}
-        values = [f(places[c], (self.q1 - self.q0) / self.h, self.s.t + c * self.h) for c in NODES[rule]]
+        values = [f(self._place(c), (self.q1 - self.q0) / self.h, self.s.t + c * self.h) for c in NODES[rule]]
         return values[0] if len(values) == 1 else (values[0] + values[1]) / 2
 
     def traced(self, role: str, function: Callable[..., object]) -> SX:
@@ -80,12 +86,24 @@ class _Curve:
         extra = {"q0": symbols(self.q0, (n,)), "q1": symbols(self.q1, (n,)), "h": symbols(self.h, ()), "t": symbols(s.t, ())}
         return SX(s._trace(role, function, tuple(extra), extra))
 
-    def lagrangian(self, rule: Rule) -> SX:
-        """`Ld(q0, q1)`: the step times the mean of `T - V`, or the user's."""
+    def slopes(self, rule: Rule) -> tuple[SX, SX]:
+        """`D1 Ld` and `D2 Ld` of `Ld(q0, q1)`: the step times the mean of `L = T - V`, or the user's.
+
+        With `w = (q1 - q0) / h` and places `q_c = (1 - c) q0 + c q1` they are the means of `h (1 - c) L_q - M w` and of
+        `h c L_q + M w`.
+        """
         if callable(rule):
-            return SX(scalar("lagrangian", self.traced("lagrangian", rule)))
-        s = self.s
-        return self.h * self.mean(rule, lambda q, v, t: s.role("kinetic", q=q, v=v) - s.expression("potential", q=q, t=t))
+            Ld = SX(scalar("lagrangian", self.traced("lagrangian", rule)))
+            return ca.densify(ca.gradient(Ld, self.q0)), ca.densify(ca.gradient(Ld, self.q1))
+        s, h = self.s, self.h
+        w, nodes = (self.q1 - self.q0) / h, NODES[rule]
+        first = second = type(h)(s.n, 1)
+        for c in nodes:
+            at = self._place(c)
+            push = h * s.role("lagrangian_slope", q=at, v=w, t=s.t + c * h)
+            momentum = s.role("momentum", q=at, v=w)
+            first, second = first + (1 - c) * push - momentum, second + c * push + momentum
+        return first / len(nodes), second / len(nodes)
 
     def constraint(self, rule: Rule) -> SX:
         """Holonomic constraints at the end of the step; nonholonomic ones by the rule, times the step."""
@@ -100,33 +118,32 @@ class _Curve:
             rows.append(self.h * own)
         elif s.mn:
             rows.append(self.h * self.mean(str(rule), lambda q, v, t: s.expression("nonholonomic", q=q, v=v, t=t)))
-        return ca.vertcat(*rows)
+        return ca.vertcat(*rows) if rows else type(self.h)(0, 1)
 
 
 def variational_step(s: Mechanical, lagrangian: Rule, constraint: Rule) -> Step:
     """The step of the discrete Lagrange-d'Alembert equations; unknown is the mean velocity `w` of the step."""
-    n, m, h, t, q0, u = s.n, s.m, SX.sym("h"), s.t, s.q, s.u
-    end = SX.sym("q1", n)
+    kind, n, m, t, q0, u = type(s.t), s.n, s.m, s.t, s.q, s.u
+    h, end = kind.sym("h"), kind.sym("q1", n)
     curve, own = _Curve(s, q0, end, h), [q0, end, t, h, s.par]
-    Ld = curve.lagrangian(lagrangian)
-    both = ca.Function("Ld", own, [ca.densify(ca.gradient(Ld, q0)), ca.densify(ca.gradient(Ld, end))])
-    gd = ca.Function("gd", own, [ca.densify(curve.constraint(constraint))])
-    w, lam, v1, mu = (SX.sym(name, size) for name, size in (("w", n), ("lam", m), ("v1", n), ("mu", m)))
+    step = ca.Function("step", own, [*curve.slopes(lagrangian), ca.densify(curve.constraint(constraint))])
+    w, lam, v1, mu = (kind.sym(name, size) for name, size in (("w", n), ("lam", m), ("v1", n), ("mu", m)))
     q1, t1 = q0 + h * w, t + h
-    D1, D2 = both(q0, q1, t, h, s.par)
+    made: list[SX] = step.call([q0, q1, t, h, s.par], isinstance(h, ca.MX))
+    D1, D2, row = made
     middle, half = (q0 + q1) / 2, t + h / 2
     applied, damping = s.applied(middle, w, half, u), s.damping(middle, w, half)
     push = h / 2 * (applied - damping)
     G0, G1 = s.role("jacobian"), s.role("jacobian", q=q1, t=t1)
     begin = h * (G0.T @ lam) - (s.expression("mass") @ s.v + D1 + push)
     close = s.expression("mass", q=q1) @ v1 - D2 - push + h * (G1.T @ mu)
-    size, zero = scales.full(s.rate_form(h).sizes["w"], n), SX(m, 1)
+    size, zero = scales.full(s.rate_form(h).sizes["w"], n), kind(m, 1)
     blocks = [  # the mean velocity is a little ahead of v0; in the first step it is v0 itself
         Block("w", 0.5, w, begin, size, (0,) * n, start=s.v),
         Block("v1", 1.0, v1, close, size, (0,) * n, hint=w),
     ]
     if m:
-        rows = gd(q0, q1, t, h, s.par), G1 @ v1 + s.role("rate", q=q1, t=t1)
+        rows = row, G1 @ v1 + s.role("rate", q=q1, t=t1)
         blocks.append(Block("lam", 0.5, lam, rows[0], zero, (1,) * m, multiplier=True))
         blocks.append(Block("mu", 1.0, mu, rows[1], zero, (1,) * m, multiplier=True, hint=lam))
     return Step(
@@ -163,6 +180,10 @@ class Variational(_Mechanical):
     def symmetric(self) -> bool:
         """By the rules; of functions of the user's nothing is known."""
         return {self.lagrangian, self.constraint} <= {"midpoint", "trapezoidal"}
+
+    @property
+    def vectorial(self) -> bool:
+        return not callable(self.lagrangian) and not callable(self.constraint)
 
     def __post_init__(self) -> None:
         for name in ("lagrangian", "constraint"):
@@ -211,16 +232,15 @@ class McLachlanPerlmutter(_Mechanical):
         one_of("lagrangian", self.lagrangian, ("trapezoidal", "left"))
 
     def step(self, system: Mechanical) -> Step:
-        s, h, t, n, m = system, SX.sym("h"), system.t, system.n, system.m
+        s, t, n, m, kind = system, system.t, system.n, system.m, type(system.t)
         q0, v0, u, left = s.q, s.v, s.u, self.lagrangian == "left"
-        a, lam = SX.sym("a", n), SX.sym("lam", m)
+        h, a, lam = kind.sym("h"), kind.sym("a", n), kind.sym("lam", m)
         v1, half, middle, t1 = v0 + h * a, q0 + h / 2 * v0, t + h / 2, t + h
         q1, mean = half + h / 2 * v1, (v0 + v1) / 2
-        own = ca.gradient(s.role("kinetic") - s.expression("potential"), s.q)
-        L_q = ca.Function("L_q", [s.q, s.v, s.t, s.par], [ca.densify(own)])
         applied = [s.applied(half, v, middle, u) for v in (v0, v1)]
         damping = [s.damping(half, v, middle) for v in (v0, v1)]
-        force = [L_q(half, v, middle, s.par) + f - d for v, f, d in zip((v0, v1), applied, damping, strict=True)]
+        own = [s.role("lagrangian_slope", q=half, v=v, t=middle) for v in (v0, v1)]
+        force = [L_q + f - d for L_q, f, d in zip(own, applied, damping, strict=True)]
 
         def momentum(q: SX, v: SX) -> SX:
             before, after = (s.expression("mass", q=q + c * h * v) for c in (-0.5, 0.5))
@@ -232,7 +252,7 @@ class McLachlanPerlmutter(_Mechanical):
         blocks = [Block("a", 0.5, a, row, scales.full(s.rate_form(h).sizes["v"], n), (0,) * n)]
         if m:
             end = s.role("jacobian", q=q1, t=t1) @ v1 + s.role("rate", q=q1, t=t1)
-            blocks.append(Block("lam", 0.5, lam, end, SX(m, 1), (1,) * m, multiplier=True))
+            blocks.append(Block("lam", 0.5, lam, end, kind(m, 1), (1,) * m, multiplier=True))
         return Step(
             t=t, h=h, u=u, par=s.par,
             state={"q": q0, "v": v0}, solves=split_solves(blocks, rows=True), next={"q": q1, "v": v1},

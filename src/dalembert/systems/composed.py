@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
+from dataclasses import dataclass
 from typing import Self, TypeVar
 
 import casadi as ca
@@ -27,6 +28,23 @@ MANY = 100  # coordinates: elements of fewer are always written out
 def large(n: int, elements: tuple[Repeated, ...]) -> bool:
     """Whether elements are too many to be written out."""
     return n > MANY and sum(e.count * sum(e.local(role).n_instructions() for role in e.roles) for e in elements) > LARGE
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a role is made of: a function `own(x, t, par)` of single numbers, and elements that have the role.
+
+    `x` is `q`, or `(q, v)` where it is `wide`. A potential is the sum of its parts, constraints come one after another.
+    """
+
+    role: str
+    own: ca.Function
+    repeated: tuple[Repeated, ...]
+    wide: bool = False
+
+    @property
+    def added(self) -> bool:
+        return self.role == "potential"
 
 
 class Composed(System):
@@ -106,9 +124,16 @@ class Composed(System):
         drift = ca.densify(self.own("normal") @ self.v)
         return scales.pattern((self.q, self.v), (self.v, sum(own, damping)), drift)
 
-    def elements_of(self, role: str) -> tuple[str, SX, tuple[Repeated, ...]]:
-        """A role, the part of it that is not made of elements, and the elements that have it."""
-        return role, self.own(role), tuple(e for e in self.repeated if role in e.roles)
+    def parts_of(self, role: str) -> Parts | None:
+        """What the potential, the constraints or their rates are made of, as functions of `(q, t)` or `((q, v), t)`."""
+        if not self.repeated:
+            return None
+        s, wide = self.scalars or self, role == "drift"
+        given = "holonomic" if wide else role
+        own = s.own("normal") @ s.v + s.own("normal_rate") if wide else s.own(role)
+        x = ca.vertcat(s.q, s.v) if wide else s.q
+        function = ca.Function("own", [x, s.t, s.par], [ca.densify(own)], ["x", "t", "par"], ["own"])
+        return Parts(role, function, tuple(e for e in self.repeated if given in e.roles), wide)
 
     @property
     def _own(self) -> int:

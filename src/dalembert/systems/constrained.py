@@ -235,6 +235,9 @@ class Constrained(Composed):
             return ca.vertcat(self.own(role), *(e.rates(self) for e in self.repeated if e.constraints))
         if role == "drift":  # the constraints at velocity level
             return ca.densify(self.role("jacobian") @ self.v + self.role("rate"))
+        if role == "drag":  # R v, element by element
+            drags = (e.column("drag", self) for e in self.repeated if "dissipation" in e.roles)
+            return sum(drags, ca.densify(self.own("dissipation") @ self.v))
         if role == "curvature":  # the rate of `drift` at a constant v: (G v)_q v + 2 G_t v + g_tt for holonomic constraints
             drift = self.role("drift")
             return ca.jtimes(drift, self.q, self.qdot(self.q, self.v)) + ca.jacobian(drift, self.t)
@@ -290,9 +293,8 @@ class Constrained(Composed):
         """The dissipative force `R(q, v) v`."""
         if not self.has("dissipation"):
             return type(q)(self.nv, 1)
-        if self.scalars is not None and q is self.q and v is self.v and t is self.t:  # element by element
-            drags = (e.column("drag", self) for e in self.repeated if "dissipation" in e.roles)
-            return sum(drags, self.own("dissipation") @ v)
+        if self.scalars is not None:
+            return self.role("drag", q=q, v=v, t=t, p=p)
         return self.expression("dissipation", q=q, v=v, t=t, p=p) @ v
 
     def energy_rate(self, q: SX, p: SX | None, t: SX) -> SX:
@@ -301,7 +303,8 @@ class Constrained(Composed):
             return type(t)(0.0)
         slope = ca.jacobian(self.expression(self.energy_role), self.t)
         rate = ca.Function("H_t", [self.q, self.p, self.t, self.par], [slope])
-        return rate(q, self.p if p is None else p, t, self.par)
+        out: SX = rate.call([q, self.p if p is None else p, t, self.par], isinstance(t, ca.MX))[0]
+        return out
 
     def supplied_power(self, q: SX, v: SX, t: SX, applied: SX, lam: SX, p: SX | None = None) -> SX:
         """`v . f + H_t + lam . g_t`: a constraint force `-G^T lam` has the power `lam . g_t`, since `G v = -g_t`."""

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import casadi as ca
 import numpy as np
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dalembert.systems.composed import Composed
 
 Indices = NDArray[np.int64]
+E = TypeVar("E", SX, ca.MX)
 ROLES = ("potential", "holonomic", "dissipation", "force")
 
 
@@ -125,7 +126,7 @@ class Repeated:
             raise ModelError(f"{self.name}: nodes has the number {nodes.max()}, but the system has {what}, counted from 0")
         if system.nv != system.n:
             raise ModelError(f"{self.name}: elements do not go with kinematics: velocities are not those of the coordinates")
-        self.count, self.size, self.nu = len(self.index), self.index.shape[1], system.nu
+        self.count, self.size, self.nu, self.n = len(self.index), self.index.shape[1], system.nu, system.n
         self.q, self.v = SX.sym("q", self.size), SX.sym("v", self.size)
         self.t, self.u = SX.sym("t"), SX.sym("u", self.nu)
         self._arrange(system)
@@ -215,34 +216,32 @@ class Repeated:
             return ca.densify(self.roles["dissipation"] @ self.v)
         if role == "rate":
             return ca.densify(ca.jacobian(self.roles["holonomic"], self.t))
+        if role == "drift":
+            return ca.densify(self.expression("normal") @ self.v + self.expression("rate"))
         if role == "radius":
-            return scales.radii(self.local("normal")(self.q, self.v, self.t, self.u, self.par), self.q)
+            return scales.radii(self.expression("normal"), self.q)
         raise KeyError(role)
 
-    def rows(self, x: SX) -> SX:
-        """The local entries of a vector like `q`, one column for each repetition."""
-        return ca.reshape(x[self.index.ravel().tolist()], self.size, self.count)
+    def expression(self, role: str) -> SX:
+        """A role, or what is derived from it, in the symbols of one repetition."""
+        return self.local(role)(self.q, self.v, self.t, self.u, self.par)
+
+    def variables(self, wide: bool) -> SX:
+        """The local coordinates, with the velocities where they are `wide`."""
+        return ca.vertcat(self.q, self.v) if wide else self.q
+
+    def places_of(self, wide: bool) -> Indices:
+        """Where these are in a vector like `q`, or like `(q, v)`."""
+        return np.hstack([self.index, self.n + self.index]) if wide else self.index
 
     def constants(self, par: SX) -> SX:
         """The parameters of all repetitions, one column for each."""
         return ca.reshape(par[self.places.ravel().tolist()], self.places.shape[1], self.count)
 
-    def map(self, function: ca.Function, *arguments: SX) -> SX:
-        """A function of local arguments for all repetitions; one column is the same for all of them."""
-        columns = [a if a.size2() == self.count else ca.repmat(a, 1, self.count) for a in arguments]
-        out: SX = function.map(self.count)(*columns) if self.count > 1 else function(*columns)
-        return out
-
     def values(self, role: str, s: Composed) -> SX:
         """A role of all repetitions side by side, in the symbols of the system."""
-        whole = self.local(role)
-        makers = (lambda: self.rows(s.q), lambda: self.rows(s.v), lambda: s.t, lambda: s.u, lambda: self.constants(s.par))
-        used = [i for i in range(len(makers)) if whole.jac_sparsity(0, i).nnz()]
-        own = [(self.q, self.v, self.t, self.u, self.par)[i] for i in used]
-        lean = ca.Function(role, own, [whole(self.q, self.v, self.t, self.u, self.par)])
-        if not used:  # the same constant for all
-            return type(s.t)(ca.repmat(lean.call([])[0], 1, self.count))
-        return self.map(lean, *(makers[i]() for i in used))
+        arguments = gathered(s.q, self.index), gathered(s.v, self.index), s.t, s.u, self.constants(s.par)
+        return mapped(self.local(role), self.count, *arguments)[0]
 
     def total(self, s: Composed) -> SX:
         """The potential of all."""
@@ -250,11 +249,8 @@ class Repeated:
 
     def column(self, role: str, s: Composed) -> SX:
         """Local vectors, added to where they belong in one like `q`."""
-        return self.added(ca.vec(self.values(role, s)), s.n)
-
-    def added(self, entries: SX, n: int) -> SX:
-        """Entries of local vectors one after another, added to where they belong in a vector."""
-        return ca.densify(scattered(entries, self.index.ravel(), np.zeros(self.index.size, dtype=np.int64), (n, 1)))
+        places = self.index.ravel()
+        return ca.densify(scattered(ca.vec(self.values(role, s)), places, np.zeros_like(places), (s.n, 1)))
 
     def matrix(self, s: Composed) -> SX:
         """Local matrices of dissipation, added to where they belong."""
@@ -292,7 +288,7 @@ class Repeated:
     @cached_property
     def curved(self) -> Indices:
         """Its constraints that are not linear in `q`, counted over all repetitions."""
-        own = scales.curved(self.local("normal")(self.q, self.v, self.t, self.u, self.par), self.q)
+        own = scales.curved(self.expression("normal"), self.q)
         return (self.constraints * np.arange(self.count)[:, None] + np.array(own, dtype=np.int64)).ravel()
 
     def pairs(self) -> list[tuple[int, int]]:
@@ -324,7 +320,28 @@ def total(x: SX) -> SX:
     return x
 
 
-def scattered(entries: SX, rows: Indices, columns: Indices, shape: tuple[int, int]) -> SX:
+def gathered(x: E, index: Indices) -> E:
+    """Entries of a vector, one column for each row of a table of their places."""
+    return ca.reshape(x[index.ravel().tolist()], index.shape[1], len(index))
+
+
+def mapped(function: ca.Function, count: int, *arguments: E) -> list[E]:
+    """A function of single numbers for all repetitions, side by side; one column is the same for all of them.
+
+    It sees the arguments that it depends on.
+    """
+    outputs = range(function.n_out())
+    used = [i for i in range(len(arguments)) if any(function.jac_sparsity(k, i).nnz() for k in outputs)]
+    own = function.sx_in()
+    lean = ca.Function(function.name(), [own[i] for i in used], function.call(own))
+    if not used:  # the same constants for all
+        return [type(arguments[0])(ca.repmat(x, 1, count)) for x in lean.call([])]
+    columns = [a if a.size2() == count else ca.repmat(a, 1, count) for a in (arguments[i] for i in used)]
+    out: list[E] = (lean.map(count) if count > 1 else lean).call(columns)
+    return out
+
+
+def scattered(entries: E, rows: Indices, columns: Indices, shape: tuple[int, int]) -> E:
     """A matrix of entries at given places; several at one place are added."""
     keys, place = np.unique(columns * shape[0] + rows, return_inverse=True)
     kind, entries = type(entries), ca.vec(entries)

@@ -141,6 +141,9 @@ class Mechanical(Constrained):
         if role == "slope":
             parts = (e.column("slope", self) for e in self.repeated if "potential" in e.roles)
             return ca.densify(sum(parts, self.own("slope")))
+        if role == "lagrangian_slope":  # (T - V)_q
+            slope = self.role("slope")
+            return -slope if self.constant_mass else ca.densify(ca.gradient(self.role("kinetic"), self.q) - slope)
         if role == "energy":
             return self.role("kinetic") + self.expression("potential")
         if role == "bias":  # of `M a + bias = 0`, without inputs
@@ -169,14 +172,11 @@ class Mechanical(Constrained):
 
     def own_force(self) -> SX:
         """`(T - V)_q - M' v`, the part of `M v'` that follows from the energies; with kinematics also what is gyroscopic."""
-        force = self._energy_force() - self._momentum_rate()
+        force = self.role("lagrangian_slope")
+        if self.has("kinematics"):
+            force = self.expression("kinematics").T @ force
+        force = force - self._momentum_rate()
         return force + self.expression("gyroscopic") if self.has("gyroscopic") else force
-
-    def _energy_force(self) -> SX:
-        """`(T - V)_q`; `Z^T` times it with kinematics."""
-        slope = self.role("slope")
-        force = -slope if self.constant_mass else ca.gradient(self.role("kinetic"), self.q) - slope
-        return self.expression("kinematics").T @ force if self.has("kinematics") else force
 
     def _momentum_rate(self) -> SX:
         """`M'(q) v`, the rate of the momenta at a constant velocity."""
