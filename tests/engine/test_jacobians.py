@@ -29,6 +29,7 @@ CASES = {
     "a dot product": ca.vertcat(ca.dot(Q, ca.sin(Q)), ca.dot(P, P)),
     "functions inside of functions": ca.vertcat(*INNER(2 * Q, P)),
     "a function of numbers": SCALAR(ca.sin(Q[:4]), P[0]),
+    "a combination with numbers": Q[:3] + P[0] * (0.25 * Q[3:6] - 0.3 * Q[5:8]),
     "many terms at one place": ca.exp(sum((ca.sin(k * Q) for k in range(1, 6)), Q)),
     "what does not vary": ca.sin(P),
 }  # fmt: skip

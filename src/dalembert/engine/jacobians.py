@@ -87,7 +87,7 @@ def _filled(slope: Slope) -> MX:
     e, n = slope.entries, len(slope.rows)
     if isinstance(e, float):
         return MX(ca.DM(np.full(n, e)))
-    return e[[0] * n] if e.numel() == 1 else e
+    return ca.vec(e[[0] * n]) if e.numel() == 1 else e
 
 
 def _taken(entries: Entries, places: Indices) -> Entries:
