@@ -11,13 +11,11 @@ from dalembert.methods.base import REGISTER, find, obstacles
 
 @pytest.fixture(autouse=True, scope="session")
 def _cache(tmp_path_factory):
-    """Compiled steps of the tests go to a directory of their own."""
-    import os
-
-    old = os.environ.get("DALEMBERT_CACHE")
-    os.environ["DALEMBERT_CACHE"] = str(tmp_path_factory.getbasetemp().parent / "dalembert-cache")
-    yield
-    os.environ.pop("DALEMBERT_CACHE") if old is None else os.environ.__setitem__("DALEMBERT_CACHE", old)
+    """Compiled steps of the tests go to a directory of their own; the processes they start keep their bytecode."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DALEMBERT_CACHE", str(tmp_path_factory.getbasetemp().parent / "dalembert-cache"))
+        patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+        yield
 
 
 def order_of(errors, steps, floor=1e-12):
