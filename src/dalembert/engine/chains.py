@@ -17,6 +17,7 @@ class Slope:
 
     node: int
     pattern: Pattern
+    own: list[tuple[int, int, Pattern]]  # its sources, with the slopes by each
 
     def __init__(self, nodes: Nodes, link: Link, entries: list[int], earlier: list[Slope | None]) -> None:
         own = [Pattern.of(link.slopes.sparsity_out(i)) for i in range(len(link.sources))]
@@ -28,6 +29,7 @@ class Slope:
             else:
                 product = Product(pattern, source.pattern)
                 parts.append((nodes.product(node, source.node, product), product.pattern))
+        self.own = list(zip(link.sources, entries, own, strict=True))
         self.node, self.pattern = parts[0]
         if len(parts) > 1:
             keys = np.unique(np.concatenate([p.keys for _, p in parts]))
@@ -145,6 +147,15 @@ class Chain:
                     self.nodes.once.append(Work(Refresh(chain), number, ()))
                 return number
         return None
+
+    def terms(self) -> Array:
+        """The sizes of the terms of the residual: of its slopes times what they belong to, the values of cuts among them."""
+        arrays, last, total = self.nodes.arrays, self._slopes[-1], np.zeros(len(self.residual))
+        assert last is not None
+        for j, node, pattern in last.own:
+            by = np.abs(arrays[node]) * np.abs(arrays[self._x if j < 0 else self._at[j]])[pattern.columns]
+            total += np.bincount(pattern.rows, weights=by, minlength=len(total))
+        return total
 
     @property
     def cuts(self) -> list[Array]:

@@ -29,9 +29,9 @@ typedef struct {
 typedef struct {
     da_list guess, start, cuts, residual, slopes;
     long n, measured, linear; const int *seen; /* unknowns that are measured: all where there is no list, none: the residual */
-    double *x, *r, *scale, *size, *step, *square;
-    long weigh, accept, take, solve; /* what is asked back for */
-    double rate;
+    double *x, *r, *scale, *size, *rounding, *step, *square;
+    long weigh, accept, round, take, solve; /* what is asked back for */
+    double rate, noise;
     da_factor factor;
 } da_solve;
 
@@ -44,7 +44,7 @@ typedef struct {
 } da_machine;
 
 enum { NOTHING, DEFINITE, OTHER };
-static const double EXACT = $exact, NOISE = $noise, SYMMETRIC = $symmetric, TINY = $tiny;
+static const double EXACT = $exact, LOW = $low, STALLED = $stalled, SYMMETRIC = $symmetric, TINY = $tiny;
 
 static void ask(da_machine *e, long what) { if (!e->broken && e->back(what)) e->broken = 1; }
 
@@ -170,6 +170,15 @@ static int definite(da_factor *f)
     return 1;
 }
 
+static void drop(da_solve *s)
+{
+    da_factor *f = &s->factor;
+    f->mode = NOTHING;
+    f->attempt = f->possible;
+    f->cheap = f->single = 0;
+    s->noise = *s->rounding = 0.0;
+}
+
 static void take(da_machine *e, da_solve *s)
 {
     da_factor *f = &s->factor;
@@ -214,6 +223,14 @@ static void change(da_machine *e, da_solve *s)
     *s->size = measured(s);
 }
 
+static double largest(const double *r, long n)
+{
+    double out = 0.0;
+    for (long i = 0; i < n; i++)
+        if (!(fabs(r[i]) <= out)) out = fabs(r[i]);
+    return out;
+}
+
 static void update(da_machine *e, da_solve *s, int looked)
 {
     da_factor *f = &s->factor;
@@ -223,55 +240,67 @@ static void update(da_machine *e, da_solve *s, int looked)
     if (first && f->single && !looked) { *s->size = 0.0; return; } /* one change with its own factors solves a linear equation */
     values(e, s);
     change(e, s);
-    if (NOISE < *s->size && *s->size < before && *s->size / before > s->rate) s->rate = *s->size / before;
-    if (first && s->linear) f->single = *s->size <= EXACT;
+    const double size = *s->size;
+    if (LOW < size && size < before && size / before > s->rate) s->rate = size / before;
+    if (first && s->linear) f->single = size <= EXACT;
+    if (size * size <= s->noise * before && size * s->rate <= s->noise) *s->size = 0.0;
+    else if (size > STALLED * before && largest(s->r, s->n) <= *s->rounding) { /* rounding is all that is left */
+        s->noise = size > s->noise ? size : s->noise;
+        *s->size = 0.0;
+    }
 }
 
-static void renew(da_machine *e, da_solve *s, int looked)
+static void anew(da_machine *e, da_solve *s)
 {
-    if (s->factor.new) { update(e, s, looked); return; } /* the change before was made with older factors */
     values(e, s);
     run_list(e, &s->slopes);
+    if (s->factor.mode == NOTHING) ask(e, s->round);
     take(e, s);
     change(e, s);
     s->factor.new = 1;
 }
 
-static void begin(da_machine *e, da_solve *s, int looked)
+static void renew(da_machine *e, da_solve *s, int looked)
+{
+    if (s->factor.new) update(e, s, looked);
+    else anew(e, s);
+}
+
+static void begin(da_machine *e, da_solve *s)
 {
     s->factor.fresh = s->factor.new = 0;
     run_list(e, &s->guess);
     run_list(e, &s->start);
-    if (s->factor.mode == NOTHING || s->factor.cheap) renew(e, s, looked);
+    if (s->factor.mode == NOTHING || s->factor.cheap) anew(e, s);
     else { values(e, s); change(e, s); }
 }
 
 /* The number of iterations, negative for failure. */
 static long iterate(da_machine *e, da_solve *s, const da_rule *rule, int *looked)
 {
-    int look = *looked, anew = 0;
+    int look = *looked, renewed = 0;
     long k = 1;
-    begin(e, s, *looked);
+    begin(e, s);
     double size = *s->size;
     if (!(size <= rule->tolerance)) {
         if (!(size <= rule->refresh)) {
             look = look || !(size <= 1.0);
-            anew = 1;
+            renewed = 1;
         }
         for (k = 2;; k++) {
             if (k > rule->max_iterations) return 1 - k;
             const double previous = size;
-            if (anew) renew(e, s, *looked);
+            if (renewed) renew(e, s, *looked);
             else update(e, s, *looked);
             if (e->broken) return -k;
             size = *s->size;
-            anew = 0;
+            renewed = 0;
             if ((size * size <= rule->tolerance * previous && size * s->rate <= rule->tolerance) || size <= rule->tolerance) break;
             if (!(size < 1e300)) return -k;
             if (size > rule->stagnation * previous && size <= rule->floor) { look = 1; break; }
             if (size > rule->refresh * previous) {
                 look = look || size > previous || size > rule->refresh;
-                anew = 1;
+                renewed = 1;
             }
         }
     }
@@ -298,10 +327,7 @@ DA_EXPORT void da_steps(da_machine *e, long steps, long first, double t0, double
     long row = 0, iterations = 0, done = 0;
     int failed = -1;
     e->broken = 0;
-    for (long i = 0; i < e->count; i++) {
-        da_factor *f = &e->solves[i].factor;
-        f->mode = NOTHING; f->attempt = f->possible; f->cheap = f->single = 0;
-    }
+    for (long i = 0; i < e->count; i++) drop(e->solves + i);
     for (; done < steps; done++) {
         const int looking = done == 0 ? look != 0 : (first + done) % $weigh == 0;
         int looked = looking;
@@ -311,7 +337,7 @@ DA_EXPORT void da_steps(da_machine *e, long steps, long first, double t0, double
             da_solve *s = e->solves + i;
             if (looking) {
                 ask(e, s->weigh);
-                s->factor.mode = NOTHING; s->factor.attempt = s->factor.possible; s->factor.cheap = s->factor.single = 0;
+                drop(s);
             }
             const long count = iterate(e, s, rule, &looked);
             if (count < 0) failed = i;

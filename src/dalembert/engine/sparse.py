@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.engine import compiler
 from dalembert.engine.chains import Chain, Single
-from dalembert.engine.factored import EXACT, Factor, Sizes
+from dalembert.engine.factored import EXACT, PART, Factor, Sizes
 from dalembert.engine.fused import exact
 from dalembert.engine.large import LargeProgram
 from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task, VirtualMachine
@@ -160,15 +160,19 @@ class Iteration:
         self.at.size[0] = self.sizes.size(x, step, r, self.at.scale)
 
     def renew(self) -> None:
-        """A change with new factors."""
-        factor = self.factor
-        if factor.new and not self.machine.careful:  # the change before was made with older factors: it tells nothing of these
+        """A change with new factors; where these are new, the change before was made with older ones and tells nothing."""
+        if self.factor.new and not self.machine.careful:
             self.update()
-            return
+        else:
+            self._anew()
+
+    def _anew(self) -> None:
         self.chain.both()
-        factor.take(self.machine.careful)
+        if self.factor.solve is None:
+            self.round()
+        self.factor.take(self.machine.careful)
         self._change()
-        factor.new = True
+        self.factor.new = True
 
     def update(self) -> None:
         """A change with the factors that are there."""
@@ -182,6 +186,8 @@ class Iteration:
         factor.learn(before, size[0])
         if first and self.chain.linear:
             factor.single = bool(size[0] <= EXACT)
+        if factor.settled(before, size[0], self.chain.residual):
+            size[0] = 0.0
 
     def begin(self) -> None:
         """The first guess, changed once."""
@@ -189,11 +195,15 @@ class Iteration:
         factor.fresh = factor.new = False
         self.guess.call()
         self.chain.start()
-        if factor.solve is None or factor.cheap:
-            self.renew()
+        if factor.solve is None or factor.cheap or self.machine.careful:
+            self._anew()
         else:
             self.chain.values()
             self._change()
+
+    def round(self) -> None:
+        """How large the rounding of the residual is, where that is what is measured."""
+        self.factor.rounding[0] = PART * self.chain.terms().max() if self.sizes.residual else 0.0
 
     def accept(self) -> None:
         """The residual relative to its terms."""

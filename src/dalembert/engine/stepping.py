@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dalembert.engine.chains import Refresh
 from dalembert.engine.emission import template
-from dalembert.engine.factored import CHEAP, EXACT, NOISE, SYMMETRIC, Factor
+from dalembert.engine.factored import CHEAP, EXACT, LOW, STALLED, SYMMETRIC, Factor
 from dalembert.engine.fused import Bound, Fused
 from dalembert.engine.machine import Call, Outcome, Records, Task
 from dalembert.engine.native import Rules, limits
@@ -56,9 +56,9 @@ class _Solve(ctypes.Structure):
     _fields_ = (
         _fields(_List, "guess start cuts residual slopes")
         + _fields(_LONG, "n measured linear")
-        + _fields(_POINTER, "seen x r scale size step square")
-        + _fields(_LONG, "weigh accept take solve")
-        + _fields(_DOUBLE, "rate")
+        + _fields(_POINTER, "seen x r scale size rounding step square")
+        + _fields(_LONG, "weigh accept round take solve")
+        + _fields(_DOUBLE, "rate noise")
         + _fields(_Factor, "factor")
     )
 
@@ -169,8 +169,8 @@ class Stepping:
         return _Solve(
             *map(self._list, (guess[1], *lists[1:])), n, measured, int(chain.linear),
             None if sizes.seen is None else self._numbers(sizes.seen),
-            *map(self._at, (at.x, chain.residual, at.scale, at.size, step, np.zeros(n))),
-            *map(self._asked, (own.weigh, own.accept, factor.whole, solve)), 0.0, self._factor(factor),
+            *map(self._at, (at.x, chain.residual, at.scale, at.size, factor.rounding, step, np.zeros(n))),
+            *map(self._asked, (own.weigh, own.accept, own.round, factor.whole, solve)), 0.0, 0.0, self._factor(factor),
         )  # fmt: skip
 
     def _factor(self, f: Factor) -> _Factor:
@@ -216,5 +216,5 @@ def _called(function: Callable[..., object], n: int, *arrays: NDArray[np.int32])
 
 
 def _source() -> str:
-    numbers = {"exact": EXACT, "noise": NOISE, "symmetric": SYMMETRIC, "tiny": TINY, "weigh": WEIGH_EVERY}
-    return template("sparse.c").substitute({name: repr(value) for name, value in numbers.items()})
+    limits = {"exact": EXACT, "low": LOW, "stalled": STALLED, "symmetric": SYMMETRIC, "tiny": TINY}
+    return template("sparse.c").substitute({name: repr(value) for name, value in limits.items()}, weigh=WEIGH_EVERY)
