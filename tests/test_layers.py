@@ -14,7 +14,7 @@ LAYERS = (
     ("discrete",),
     ("methods",),
     ("engine",),
-    ("checkpoint", "course", "defaults", "keeper", "sensitivities", "simulation", "solution", "store"),
+    ("checkpoint", "course", "defaults", "keeper", "relay", "sensitivities", "simulation", "solution", "store"),
     ("analysis", "ensembles", "mechanisms", "reduced"),
     ("plotting",),
     ("citing", "reporting"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Protocol, cast
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from dalembert.engine.striking import REST, Contacts, Moment, Strike
 from dalembert.engine.watch import Watch
 from dalembert.errors import DalembertError, EventError, InconsistentState, Interrupted, MethodError
 from dalembert.methods.base import Method, able, obstacles
+from dalembert.relay import Relay
 from dalembert.solution import Jump, Solution
 from dalembert.solution.arcs import Link, extended, join
 from dalembert.systems.base import System
@@ -48,7 +49,11 @@ Again = Callable[[System, Method, dict[str, Array], float, dict[str, Array]], Ca
 class Course:
     """A run whose events change it: the state, parameters, or the system, from where they are met."""
 
-    def __init__(self, case: Case, grid: Grid, events: Sequence[Event], begin: Begin, again: Again, aligned: bool) -> None:
+    def __init__(
+        self, case: Case, grid: Grid, events: Sequence[Event], begin: Begin, again: Again, aligned: bool,
+        relay: Relay | None = None,
+    ) -> None:  # fmt: skip
+        self.relay, self._lead = relay, cast("Solution | None", None)
         self.case, self.grid, self.events, self._begin, self._again = case, grid, list(events), begin, again
         self._aligned = aligned  # whether steps return to the grid after a jump
         self.arcs: list[Solution] = []
@@ -83,6 +88,20 @@ class Course:
 
     def solution(self, compile: bool | str, progress: bool | None, begun: float) -> Solution:
         """All arcs up to the end, or up to an event that ends the run."""
+        if self.relay is None:
+            return self._run(compile, progress, begun)
+        self.relay.joined = self._with
+        with self.relay:
+            try:
+                out = self._run(compile, progress, begun)
+            except (DalembertError, Interrupted) as error:
+                if error.solution is not None:
+                    self.relay.end(error.solution)
+                raise
+            self.relay.end(out)
+            return out
+
+    def _run(self, compile: bool | str, progress: bool | None, begun: float) -> Solution:
         if self.contacts is not None:
             self._first()
         while True:
@@ -121,6 +140,7 @@ class Course:
         t, grid, sampling = self.case.t0, self.grid, getattr(self, "_sampling", None)
         self._held.append(self.contacts.held if self.contacts is not None else ())
         lead: Solution | None = None
+        self._lead = None
         begun = time.perf_counter() if self.arcs else begun
         try:
             if self._aligned and (next_time := self._on_grid(t)) is not None:
@@ -134,7 +154,9 @@ class Course:
                 self.case = self._again(
                     self.case.system, self.case.method, last, next_time, self.case.system.unpack(self.case.par)
                 )
-                t, self._zeros = next_time, []
+                t, self._zeros, self._lead = next_time, [], lead
+                if self.relay is not None:
+                    self.relay.leads()
             call = self._begin(self.case, Grid(t, grid.t_end, grid.h, grid.save_every), self._watch, sampling)
             arc = call.solution(compile, progress, begun)
         except (DalembertError, Interrupted) as error:
@@ -269,6 +291,15 @@ class Course:
     def _go(self, change: Change, t: float, jumps: list[Jump]) -> None:
         self.case = self._again(change.system, self.case.method, change.values, t, change.parameters)
         self.links.append(Link(tuple(jumps)))
+
+    def _with(self, part: Solution) -> Solution:
+        """All arcs and one that is under way, as one solution."""
+        part = part if self._lead is None else extended(self._lead, part)
+        self.arcs.append(part)
+        try:
+            return self._joined()
+        finally:
+            self.arcs.pop()
 
     def _joined(self) -> Solution:
         """All arcs as one solution."""

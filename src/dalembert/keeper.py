@@ -62,7 +62,7 @@ class Keeping(ABC):
     ) -> None:
         self.path = self._place(path)
         self.case, self.start, self.layout, self.grid, self.watch = case, start, layout, grid, watch
-        self.sampling, self._laws = sampling, _laws(sampling)
+        self.sampling, self._laws = sampling, laws(sampling)
         self.adaptive, self._of_time = control is not None, not case.inputs.plain
         parts = {
             "system": case.system.dumps(),
@@ -198,8 +198,8 @@ class Keeping(ABC):
 
     def _changed(self) -> list[str]:
         """Controllers that have changed what they refer to: what they remember beside their state is not written."""
-        laws = _laws(self.sampling)
-        changed = [name for name, law in laws.items() if law != self._laws[name]]
+        now = laws(self.sampling)
+        changed = [name for name, law in now.items() if law != self._laws[name]]
         if changed and not self._told:
             self._told = True
             warnings.warn(
@@ -251,6 +251,6 @@ class Keeping(ABC):
         self.written = time.perf_counter()
 
 
-def _laws(sampling: Sampling | None) -> dict[str, str]:
+def laws(sampling: Sampling | None) -> dict[str, str]:
     """Controllers by what they do and refer to."""
     return {} if sampling is None else {s.name: digest(s.given.controller) for s in sampling.samplers}

@@ -33,6 +33,7 @@ from dalembert.errors import DalembertError, Interrupted, MethodError, ModelErro
 from dalembert.keeper import Keeping
 from dalembert.methods.base import Method, find
 from dalembert.methods.reduced import Reduced
+from dalembert.relay import Leg, Relay, refuse_store
 from dalembert.solution import Solution
 from dalembert.store import Store
 from dalembert.systems.base import System
@@ -165,6 +166,7 @@ class _Setting:
     checkpoint: str | Path | None
     store: str | Path | None
     controllers: sampled.Controllers
+    relay: Relay | None = None
 
     @property
     def kept(self) -> str:
@@ -177,16 +179,29 @@ class _Setting:
 
     def course(self, case: Case, grid: driver.Grid, u: object) -> Course:
         """A run with events that act."""
-        if self.kept or isinstance(self.rule, Newton):
-            raise MethodError(f"events that act do not go with {self.kept or 'newton=da.Newton(...)'}; leave one of them out")
+        if isinstance(self.rule, Newton):
+            raise MethodError("events that act do not go with newton=da.Newton(...); leave one of them out")
+        relay = self._relay(case, grid)
+        setting = replace(self, relay=relay)
 
         def again(system: System, method: Method, values: Values, t: float, parameters: Values) -> Case:
             return Case.of(system, method, values, t0=t, u=u, parameters=parameters)
 
         def begin(case: Case, grid: driver.Grid, watch: MakeWatch, sampling: sampled.Sampling | None) -> _Call:
-            return _Call(case, grid, self, watch, sampling)
+            return _Call(case, grid, setting, watch, sampling)
 
-        return Course(case, grid, self.events, begin, again, bool(self.controllers) and self.controller is None)
+        return Course(case, grid, self.events, begin, again, bool(self.controllers) and self.controller is None, relay)
+
+    def _relay(self, case: Case, grid: driver.Grid) -> Relay | None:
+        """The file of a run with events that act."""
+        if self.store is not None:
+            raise refuse_store([event for event in self.events if event.acts])
+        if self.checkpoint is None:
+            return None
+        ways = _ways(case, grid, self.controller, self.kept)
+        start = case.state(ways.program)
+        relay = Relay(self.checkpoint, case, grid, start, ways.program, self.rule, self.u, self.controller)
+        return relay.told(self.events)
 
 
 class _Call:
@@ -212,7 +227,9 @@ class _Call:
             self.watch = watch(self.case, self.layout, self.case.inputs)
         self.keeper: Keeping | None = None
         kind, path = (Checkpoint, setting.checkpoint) if setting.checkpoint is not None else (Store, setting.store)
-        if path is not None:
+        if setting.relay is not None:
+            self.keeper = Leg(setting.relay, case, grid, self.start, self.layout, self.watch, self.sampling)
+        elif path is not None:
             self.keeper = kind(path, case, grid, self.start, self.layout, rule, setting.u, controller, self.watch, self.sampling)
 
     def _sample(self, setting: _Setting, earlier: sampled.Sampling | None) -> None:

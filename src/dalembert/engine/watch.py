@@ -351,7 +351,7 @@ class Watch:
         out = {}
         for event, hits in zip(self.events, self.hits, strict=True):
             t = np.array([t for t, _ in hits])
-            states = np.array([state for _, state in hits]).reshape(len(hits), len(self._state))
+            states = np.array([state for _, state in hits]).reshape(len(hits), len(hits[0][1]) if hits else self._width)
             parts = {name: states[:, part] for name, part in self._fields.items()}
             out[event.name] = Hits(t, self.system.completed(parts, t, self.par))
         return out
