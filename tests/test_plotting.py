@@ -373,3 +373,28 @@ def test_a_script_shows_windows_where_there_is_a_screen(tmp_path):
         env = {**os.environ, "MPLBACKEND": backend, "PYTHONPATH": str(tmp_path)}
         done = subprocess.run(run, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
         assert (done.stdout, done.returncode) == (said, 0), done.stderr
+
+
+def test_curves_on_shared_axes_all_lie_within_the_limits():
+    """Limits that were widened for the first of them do not hide the second."""
+    with plotting.style():
+        _, (left, right) = plt.subplots(1, 2, sharey=True)
+    t = np.linspace(0.1, 1.0, 50)
+    for ax, size in ((left, 1e-15), (right, 1e-4)):
+        plotting.magnitude(ax, t, size * t, "")
+        plotting.finish(ax, "", "", "")
+    low, high = right.get_ylim()
+    assert low < 1e-15
+    assert high > 1e-4
+
+
+def test_many_rods_are_one_collection():
+    n = 100
+    picture = da.Picture(points=lambda q: np.stack([np.linspace(0.0, 1.0, n), q[0] * np.linspace(0.0, 1.0, n)], axis=1),
+                         links=[(k, k + 1) for k in range(n - 1)], masses=range(n))  # fmt: skip
+    system = da.Mechanical(("a",), mass=1.0, picture=picture)
+    ax = plotting.motion(da.simulate(system, "rattle", q=[0.0], v=[1.0], t_end=0.1, step=0.1))
+    faint, last = (c for c in ax.collections)
+    np.testing.assert_allclose(last.get_segments()[-1][1], [1.0, 0.1])
+    assert faint.get_alpha() < last.get_alpha()
+    assert ax.lines[-1].get_markersize() < 5.5

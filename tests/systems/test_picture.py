@@ -84,6 +84,23 @@ def test_rods_are_found_and_none_invented():
     assert held(lambda q: np.sqrt((q[0] - q[2]) ** 2 + (q[1] - q[3]) ** 2) - 1).picture.links == ((0, 1),)
 
 
+def test_a_large_net_has_its_rods_and_a_cloud_its_points():
+    n = 9
+    ids = np.arange(n * n).reshape(n, n)
+    rods = [*zip(ids[:, :-1].flat, ids[:, 1:].flat, strict=True), *zip(ids[:-1].flat, ids[1:].flat, strict=True)]
+    first, second = np.array(rods).T
+
+    def lengths(q):
+        apart = q.reshape(-1, 3)[first] - q.reshape(-1, 3)[second]
+        near = q[:3] - 2 * q[-3:]  # of two points, but no distance
+        return np.concatenate([np.sum(apart * apart, axis=1) - 1, [np.dot(near, near) - 1]])
+
+    picture = free(3 * n * n, dimension=3, holonomic=lengths).picture
+    assert list(picture.links) == [(int(a), int(b)) for a, b in rods]
+    assert picture.masses == ()
+    assert len(free(300, dimension=3).picture.masses) == 100
+
+
 def test_pivots_off_the_origin_move_as_they_are_stated():
     system = held(
         lambda q, t, d: [(q[0] - np.sin(t)) ** 2 + q[1] ** 2 - 1, (q[2] - d) ** 2 + q[3] ** 2 - 1], parameters={"d": 0.0}

@@ -96,4 +96,7 @@ class Description:
             return known[0]
         if not known:
             raise ModelError(f"{joint.name!r} is a {type(joint).__name__.lower()} joint: it has no freedom that could be driven")
+        if freedom is None:
+            said = ", ".join(f"'{joint.name}.{name}'" for name in known)
+            raise ModelError(f"{joint.name!r} has several freedoms: say which, as {said} in rates and pinned, or by freedom=...")
         return one_of(f"freedom of {joint.name!r}", freedom, known, ModelError)

@@ -119,10 +119,26 @@ def instant(ax: Axes, points: Array, picture: Picture, alpha: float) -> list[Art
     """Draw solids, bodies, links and masses at one time."""
     out = drawn(ax, points, picture, alpha)
     out += [_body(ax, points[list(ring)], alpha) for ring in picture.bodies]
-    for link in picture.links:
-        out += ax.plot(*points[list(link)].T, color="0.25", lw=1.6, alpha=alpha, solid_capstyle="round")
-    out += ax.plot(*points[list(picture.masses)].T, ls="", marker="o", ms=5.5, color="0.15", mew=0, alpha=alpha)
+    links, masses = list(picture.links), list(picture.masses)
+    if links:
+        out.append(_rods(ax, points[np.array([list(link) for link in links])], alpha))
+    size = float(np.clip(5.5 * np.sqrt(60 / max(len(masses), 1)), 1.2, 5.5))
+    out += ax.plot(*points[masses].T, ls="", marker="o", ms=size, color="0.15", mew=0, alpha=alpha)
     return out
+
+
+def _rods(ax: Axes, ends: Array, alpha: float) -> Artist:
+    """Lines between pairs of points, finer where there are many."""
+    wide = float(np.clip(1.6 * np.sqrt(60 / len(ends)), 0.5, 1.6))
+    if ends.shape[2] == 2:
+        from matplotlib.collections import LineCollection
+
+        return ax.add_collection(LineCollection(list(ends), colors="0.25", linewidths=wide, alpha=alpha, capstyle="round"))
+    from mpl_toolkits.mplot3d.art3d import Line3DCollection
+
+    space: Axes3D = ax
+    lines: Artist = space.add_collection3d(Line3DCollection(ends, colors="0.25", linewidths=wide, alpha=alpha))
+    return lines
 
 
 @styled

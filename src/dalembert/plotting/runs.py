@@ -161,6 +161,8 @@ def overview(sol: Solution) -> Figure:
     elif sol.system.m and not isinstance(sol, PortSolution):
         right = [*right, constraints]
     high = max(4.0, 2.15 * len(right))
+    if not sol.system.drawn:  # curves below each other, long legends below them
+        high = max(high, sum(1.7 if len(group.members) < 5 else 2.3 for group in coordinate_groups(sol)[:4]))
     with style():
         figure = plt.figure(figsize=(10, high), FigureClass=figure_class())
         grid = figure.add_gridspec(len(right), 2, width_ratios=(_share(sol, high), 1))

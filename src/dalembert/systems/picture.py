@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypedDict
 
 import casadi as ca
 import numpy as np
 from casadi import SX
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
 
 from dalembert.errors import ModelError, strict
 from dalembert.systems import solids
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
     from dalembert.systems.base import System
 
 SI = {"time": "s", "length": "m", "energy": "J"}  # units of a picture
-MOST = 60  # points between which rods are looked for
+MOST = 60  # points of a system that names its coordinates
+MANY = 5000  # points between which rods are looked for
 Group = list[int]  # indices of the coordinates of one point
 
 
@@ -152,7 +155,7 @@ def _default(system: System, given: Picture) -> Picture | None:
     flat = [i for g in groups for i in g]
     points = ca.reshape(_state(system)[flat], len(groups[0]), len(groups)).T
     joined = [pair for e in getattr(system, "repeated", ()) for pair in e.pairs()]
-    links, pivots = (joined, []) if given.links or joined or len(groups) > MOST else _rods(system, groups)
+    links, pivots = (joined, []) if given.links or joined or len(groups) > MANY else _rods(system, groups)
     count = len(groups)
     for k, (i, place) in enumerate(pivots):
         points = ca.vertcat(points, place)
@@ -162,7 +165,7 @@ def _default(system: System, given: Picture) -> Picture | None:
     picture = Picture(
         None,
         given.links or links,
-        given.masses or (range(count) if count <= MOST else ()),
+        given.masses or (range(count) if count <= MOST or not (links or given.links or given.bodies or given.solids) else ()),
         given.trails or trails,
         given.bodies,
         given.units,
@@ -183,25 +186,46 @@ def _rods(system: System, groups: list[Group]) -> tuple[list[tuple[int, int]], l
     if not system.has("holonomic"):
         return links, pivots
     x = _state(system)
-    G = ca.jacobian(system.expression("holonomic"), x)
-    for i in range(G.size1()):
-        acting = {j for j in range(system.n) if G[i, j].nnz() and not G[i, j].is_zero()}
-        touched = [k for k, g in enumerate(groups) if acting & set(g)]
-        if len(touched) not in (1, 2) or acting - {j for k in touched for j in groups[k]}:
+    G = ca.sparsify(ca.jacobian(system.expression("holonomic"), x))
+    owner = np.full(system.n, -1)
+    for k, group in enumerate(groups):
+        owner[group] = k
+    rows, columns = (np.asarray(index, dtype=int) for index in G.sparsity().get_triplet())
+    order = np.argsort(rows, kind="stable")
+    cuts = np.flatnonzero(np.diff(rows[order])) + 1
+    found: list[tuple[int, Group]] = []
+    for entries in np.split(order, cuts) if len(order) else ():
+        touched = np.unique(owner[columns[entries]])
+        if touched[0] >= 0 and len(touched) < 3:
+            found.append((int(rows[entries[0]]), [int(k) for k in touched]))
+    pairs = [(i, groups[own[0]], groups[own[1]]) for i, own in found if len(own) == 2]
+    rigid = dict(zip((i for i, *_ in pairs), _parallel(system, G, pairs), strict=True))
+    for i, own in found:
+        if len(own) == 2:
+            links += [(own[0], own[1])] if rigid[i] else []
             continue
-        a = groups[touched[0]]
-        if len(touched) == 2:
-            b = groups[touched[1]]
-            apart = x[a] - x[b]
-            if _along(system, [(G[i, a].T, apart), (G[i, b].T, -apart)]):
-                links.append((touched[0], touched[1]))
-            continue
+        a = groups[own[0]]
         for find in (_origin, _centre, _meeting):
             place = find(system, G[i, a].T, a)
             if place is not None and _along(system, [(G[i, a].T, x[a] - place.T)]):
-                pivots.append((touched[0], place))
+                pivots.append((own[0], place))
                 break
     return links, pivots
+
+
+def _parallel(system: System, G: SX, pairs: list[tuple[int, Group, Group]]) -> NDArray[np.bool_]:
+    """For rows of `G` and pairs of points: whether a row is along their difference, at a few random values."""
+    if not pairs:
+        return np.zeros(0, dtype=bool)
+    f = ca.Function("f", [_state(system), system.t, system.par], [G])
+    rows, a, b = (np.array(column) for column in zip(*pairs, strict=True))
+    good = np.ones(len(pairs), dtype=bool)
+    for q, t, par in _draws(system):
+        slopes = csr_matrix(f(q, t, par).sparse())[rows]
+        g = np.hstack([np.asarray(slopes[np.arange(len(rows))[:, None], at].todense()) for at in (a, b)])
+        apart = q[a] - q[b]
+        good &= _proportional(g, np.hstack([apart, -apart]))
+    return good
 
 
 def _origin(system: System, gradient: SX, a: Group) -> SX | None:
@@ -239,13 +263,20 @@ def _along(system: System, pairs: list[tuple[SX, SX]]) -> bool:
     """Whether gradients are parallel to differences, all with one factor, at a few random values."""
     gradient, apart = ca.vertcat(*(g for g, _ in pairs)), ca.vertcat(*(d for _, d in pairs))
     f = ca.Function("f", [_state(system), system.t, system.par], [ca.densify(gradient), ca.densify(apart)])
-    rng = np.random.default_rng(1)
-    par = system.pack()
+    return all(_proportional(*(np.asarray(m.full()).T for m in f(*values)))[0] for values in _draws(system))
+
+
+def _draws(system: System) -> Iterator[tuple[NDArray[np.float64], float, NDArray[np.float64]]]:
+    """Three random positions, times and parameters near those of the system."""
+    rng, par = np.random.default_rng(1), system.pack()
     for _ in range(3):
-        values = f(rng.normal(size=system.n), rng.normal(), par * (1 + 0.3 * rng.uniform(size=par.size)) + 0.1 * rng.uniform())
-        g, d = (np.asarray(m.full()).ravel() for m in values)
-        if not (np.isfinite(g).all() and np.isfinite(d).all() and (d @ d) > 0):
-            return False
-        if np.abs(g - (g @ d) / (d @ d) * d).max() > 1e-9 * np.abs(g).max():
-            return False
-    return True
+        yield rng.normal(size=system.n), rng.normal(), par * (1 + 0.3 * rng.uniform(size=par.size)) + 0.1 * rng.uniform()
+
+
+def _proportional(g: NDArray[np.float64], d: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Row by row, whether `g` is a multiple of `d`; what is not finite is not."""
+    sizes = (d * d).sum(axis=1)
+    clear = np.isfinite(g).all(axis=1) & np.isfinite(d).all(axis=1) & (sizes > 0)
+    with np.errstate(all="ignore"):  # rows that are not clear
+        rest = np.abs(g - ((g * d).sum(axis=1) / sizes)[:, None] * d).max(axis=1)
+        return np.asarray(clear & (rest <= 1e-9 * np.abs(g).max(axis=1)))
