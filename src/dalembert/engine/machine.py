@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine.elimination import solve_pivoted as solve_pivoted
-from dalembert.engine.newton import TINY, Array, Parts, Rule
+from dalembert.engine.newton import DAMPED, TINY, Array, Parts, Rule, shortened
 from dalembert.engine.program import WEIGH_EVERY, Program, Stage
 from dalembert.errors import MethodError
 from dalembert.locks import Lock
@@ -314,6 +314,11 @@ class Pivoted(VirtualMachine):
     """
 
     name = "pivoted"
+    _damped, _budget = False, 0  # whether changes may be shortened, and how many of this solve may still be
+
+    def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
+        self._damped = task.rule.damped
+        return super().run(memory, out, task)
 
     def _linear_solver(self, stage: Stage, at: Place) -> tuple[Call, Call, Call]:
         self.matrices = getattr(self, "matrices", [])
@@ -321,19 +326,33 @@ class Pivoted(VirtualMachine):
         index, x = len(self.matrices) - 1, at.x
         guess = self._bind(stage.guess, [*at.hot, *at.history], [x])
 
-        def update() -> None:
-            residual, J = stage.residual(x, *at.known)
-            self.matrices[index] = J
-            rows = np.array(residual).ravel()
-            change = solve_pivoted(J, rows)
-            x[:] -= change
+        def size(rows: Array, change: Array) -> float:
             with np.errstate(over="ignore", invalid="ignore"):
                 own = np.abs(x[stage.look.seen]) + at.scale + TINY if stage.look.seen is not None else None
                 sizes = rows * at.scale if own is None else change[stage.look.seen] / own
-                at.size[0] = sizes @ sizes + 0.0 * change.sum()
+                return float(sizes @ sizes + 0.0 * change.sum())
+
+        def update() -> None:
+            while True:
+                residual, J = stage.residual(x, *at.known)
+                self.matrices[index] = J
+                rows = np.array(residual).ravel()
+                change, part = solve_pivoted(J, rows), 1.0
+
+                def ahead(part: float, J: ca.DM = J, change: Array = change) -> float:
+                    there = np.array(stage.residual(x - part * change, *at.known)[0]).ravel()
+                    return size(there, solve_pivoted(J, there))
+
+                if self._budget > 0:
+                    part, self._budget = shortened(ahead, size(rows, change)), self._budget - 1
+                x[:] -= part * change
+                if part == 1.0:
+                    break
+            at.size[0] = size(rows, change)
 
         def begin() -> None:
             guess()
+            self._budget = DAMPED if self._damped else 0
             update()
 
         return begin, update, update

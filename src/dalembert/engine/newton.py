@@ -15,6 +15,7 @@ from dalembert.errors import ConvergenceError
 EPS = 2.0**-52
 TINY = 1e-300  # keeps the quotient of two zeros from being nan
 SHORTEST = 2.0**-12  # of a Newton step that is taken where the whole of it leads further away
+DAMPED = 60  # changes that are shortened in one solve
 SMALL = 1e-8  # a residual of this part of its terms is small, whatever the tolerance
 
 
@@ -43,6 +44,7 @@ class Rule:
     refresh: float = 0.05
     stagnation: float = 0.5
     floor: float = 1e-7
+    damped: bool = False  # whether the careful way shortens its changes, see `shortened`
 
     @property
     def limit(self) -> float:
@@ -133,6 +135,22 @@ def newton_change(x: Array, r: Array, J: Matrix) -> Array:
     if J.shape[0] == J.shape[1]:
         return solve_pivoted(J, r)
     return np.asarray(np.linalg.lstsq(_dense(J), r, rcond=None)[0])
+
+
+def shortened(ahead: Callable[[float], float], size: float) -> float:
+    """The largest part `2^-k` of a Newton change after which the next one, with the same Jacobian, is smaller.
+
+    `ahead(part)` is the square of the size of that next change, `size` that of this one: the natural test of Deuflhard (Newton
+    Methods for Nonlinear Problems, 2004, sec. 3.1), which does not depend on how the equations are scaled. Forces that saturate,
+    such as dry friction, need it: a whole change leads from one side of the saturation to the other and back. Where no part
+    helps, all of it is taken.
+    """
+    part = 1.0
+    while part > SHORTEST**2:
+        if ahead(part) <= (1 - part / 4) ** 2 * size:
+            return part
+        part /= 2
+    return 1.0
 
 
 def projection(weight: Callable[[Array], Array]) -> Change:

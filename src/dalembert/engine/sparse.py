@@ -17,7 +17,7 @@ from dalembert.engine.factored import EXACT, PART, Factor, Sizes
 from dalembert.engine.fused import exact
 from dalembert.engine.large import LargeProgram
 from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task, VirtualMachine
-from dalembert.engine.newton import TINY, Array, Parts
+from dalembert.engine.newton import DAMPED, TINY, Array, Parts, shortened
 from dalembert.engine.stepping import Stepping
 from dalembert.errors import CompilerError
 
@@ -34,6 +34,7 @@ class Sparse(VirtualMachine):
     name = "sparse"
 
     careful = False
+    damped, budget = False, 0  # whether the careful way may shorten its changes, and how many of this solve
 
     def __init__(self, program: LargeProgram) -> None:
         self.large = program
@@ -91,6 +92,7 @@ class Sparse(VirtualMachine):
     def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
         """Advance a memory by the steps of a task, up to one that fails."""
         if self.careful:
+            self.damped = task.rule.damped
             with np.errstate(all="ignore"):
                 return super().run(memory, out, task)
         # a slow change with old factors is no sign of round-off
@@ -171,8 +173,31 @@ class Iteration:
         if self.factor.solve is None:
             self.round()
         self.factor.take(self.machine.careful)
+        while self.machine.budget and self._shorten():
+            self.chain.both()
+            self.factor.take(True)
         self._change()
         self.factor.new = True
+
+    def _shorten(self) -> bool:
+        """Make a part of a change, where the whole one would not help; otherwise none."""
+        assert self.factor.solve is not None
+        x, r, solve, scale, sizes = self.at.x, self.chain.residual, self.factor.solve, self.at.scale, self.sizes
+        begin, step = x.copy(), solve(r)
+
+        def ahead(part: float) -> float:
+            np.subtract(begin, part * step, out=x)
+            self.chain.values()
+            return sizes.size(x, solve(r), r, scale)
+
+        part = shortened(ahead, sizes.size(x, step, r, scale))
+        self.machine.budget -= 1
+        if part < 1.0:
+            np.subtract(begin, part * step, out=x)
+            return True
+        x[:] = begin
+        self.chain.values()
+        return False
 
     def update(self) -> None:
         """A change with the factors that are there."""
@@ -191,6 +216,7 @@ class Iteration:
 
     def begin(self) -> None:
         """The first guess, changed once."""
+        self.machine.budget = DAMPED if self.machine.damped else 0
         factor = self.factor
         factor.fresh = factor.new = False
         self.guess.call()

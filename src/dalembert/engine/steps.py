@@ -116,7 +116,7 @@ class March:
     def take(self, task: Task, out: Records, *, thorough: bool = True) -> Outcome:
         """Up to all steps: fewer where one fails, which is then the first of the next call; none where it fails in all ways.
 
-        The careful way begins with the usual guess; a `thorough` call also tries the last solution, and zero.
+        The careful way begins with the usual guess; a `thorough` call also tries the last solution, zero, and damping.
         """
         outcome = Outcome(0, 0, 0)
         if not self._failed:
@@ -139,13 +139,15 @@ class March:
         return steps if jump is None else min(steps, max(1, round((jump - t) / h)))
 
     def _rescue(self, careful: Runner, task: Task, out: Records, thorough: bool) -> Outcome:
-        """One step by the careful way: from the usual guess, then from the last solution, then from zero."""
+        """One step by the careful way: from the usual guess, then from the last solution, then from zero; then shortened."""
         memory = self.memory
         last, before = memory.last.copy(), memory.before.copy()
         outcome = Outcome(0, 0, 0)
-        for a, b in ((last, before), (last, last), (0 * last, 0 * last))[: 3 if thorough else 1]:
+        shorter, zero = replace(task, rule=replace(task.rule, damped=True)), 0 * last
+        ways = [(task, last, before), (task, last, last), (task, zero, zero), (shorter, last, before), (shorter, last, last)]
+        for how, a, b in ways if thorough else ways[:1]:
             memory.last[:], memory.before[:] = a, b
-            outcome = careful.run(memory, out, task)
+            outcome = careful.run(memory, out, how)
             if outcome.failed < 0:
                 memory.before[:] = last
                 self.made, self.rescued, self._recent = self.made + 1, self.rescued + 1, self._recent + 1
