@@ -157,6 +157,59 @@ def test_an_impact_with_a_nonholonomic_constraint():
     assert jump.dissipated == pytest.approx(energy.sum(), rel=1e-12)
 
 
+def sphere(e, mu, v, spin, drag=0.0):
+    """A sphere of radius r that falls on a belt: x, y, and its angle; after the first bounce."""
+    m, r = 2.0, 0.3
+    body = da.Mechanical(("x", "y", "a"), mass=np.diag([m, m, 0.4 * m * r**2]), potential=lambda q: 9.81 * 2.0 * q[1])
+    floor = da.impact(lambda q: q[1] - r, e, friction=mu, slip=lambda q, t: q[0] + r * q[2] - drag * t, name="floor")
+    start = {"q": [0.0, 1.0, 0.0], "v": [v, 0.0, spin]}
+    return m, r, da.simulate(body, "rattle", **start, t_end=0.6, step=0.01, events=floor)
+
+
+@pytest.mark.parametrize(("mu", "sticks"), [(0.1, False), (0.5, True)])
+@pytest.mark.parametrize("drag", [0.0, -0.7])
+def test_friction_of_an_impact(mu, sticks, drag):
+    """The sphere slides or ends to slip: impulses by Coulomb's law, angular momentum about the contact, energy."""
+    m, r, sol = sphere(0.6, mu, 2.0, 1.0, drag)
+    (jump,) = sol.jumps
+    slip = 2.0 + r * 1.0 - drag
+    normal = 1.6 * m * np.sqrt(2 * 9.81 * 0.7)
+    assert jump.impulse == pytest.approx(normal, rel=1e-12)
+    expected = -2 / 7 * m * slip if sticks else -mu * normal
+    np.testing.assert_allclose(jump.tangential, [expected], rtol=1e-12)
+    after = jump.after["v"]
+    left = after[0] + r * after[2] - drag
+    assert left == pytest.approx(0.0 if sticks else slip + 3.5 * expected / m, abs=1e-12)
+    spins = [0.4 * m * r**2 * v[2] - r * m * v[0] for v in (jump.before["v"], after)]
+    assert spins[0] == pytest.approx(spins[1], rel=1e-12)
+    assert jump.supplied == pytest.approx(-expected * -drag if drag else 0.0, abs=1e-12)
+    assert np.abs(sol.power_balance).max() < 1e-12
+    assert jump.dissipated > 0
+
+
+def test_friction_in_a_plane_acts_against_what_is_left_of_slipping(tmp_path):
+    """With an inertia that differs by direction the slipping turns: the impulse is against the slipping after the impact."""
+    mass = np.array([[1.0, 0.3, 0.1], [0.3, 2.0, 0.0], [0.1, 0.0, 1.5]])
+    body = da.Mechanical(("x", "y", "z"), mass=mass, potential=lambda q: 15.0 * q[2])
+    floor = da.impact(lambda q: q[2], 0.5, friction=0.2, slip=lambda q: q[:2], name="floor")
+    start = {"q": [0.0, 0.0, 0.5], "v": [2.0, -1.0, 0.0]}
+    sol = da.simulate(body, "rattle", **start, t_end=0.4, step=0.01, events=floor)
+    (jump,) = sol.jumps
+    left = jump.after["v"][:2]
+    np.testing.assert_allclose(jump.tangential, -0.2 * jump.impulse * left / np.linalg.norm(left), rtol=1e-12)
+    np.testing.assert_allclose(mass @ (jump.after["v"] - jump.before["v"]), [*jump.tangential, jump.impulse], rtol=1e-12)
+    assert np.abs(sol.power_balance).max() < 1e-12
+    sol.save(tmp_path / "run.nc")
+    np.testing.assert_array_equal(da.load(tmp_path / "run.nc").jumps[0].tangential, jump.tangential)
+    for options, match in (
+        ({"friction": -1.0}, "coefficient"),
+        ({"friction": 0.3}, "belong together"),
+        ({"slip": 3}, "a function"),
+    ):
+        with pytest.raises(da.MethodError, match=match):
+            da.impact(lambda q: q[2], 0.5, **options)
+
+
 def test_a_moving_wall_does_work(ball):
     """A racket that moves up at 2 m/s: v+ - w = -(v- - w), and the work is that of its force."""
     racket = da.impact(lambda q, t: q[0] + 1.0 - 2.0 * t, 1.0, name="racket")

@@ -63,6 +63,7 @@ class Course:
         self.contacts = self._contacts(case.system)
         self._watches: dict[tuple[int, tuple[int, ...]], Watch] = {}
         self._zeros: list[int] = []
+        self._fastest = 0.0  # velocity so far
         self._times: list[float] = []
         self._last: dict[str, float] = {}  # when each event acted
         self._check()
@@ -117,8 +118,9 @@ class Course:
 
     def _ends(self, watch: Watch, k: int) -> bool:
         event = watch.events[k]
-        found = sum(len(arc.events[event.name]) for arc in self.arcs if event.name in arc.events)
-        return bool(event.terminal) and found >= event.terminal
+        if not event.terminal:
+            return False
+        return sum(len(arc.events[event.name]) for arc in self.arcs if event.name in arc.events) >= event.terminal
 
     def _first(self) -> None:
         """Contacts that are closed at the beginning."""
@@ -274,8 +276,9 @@ class Course:
             found = project(system, after, par, t, u).values
             after = {name: found[name] for name in system.state}
         jumps = [replace(jump, engaged=self._names()) if i == len(jumps) - 1 else jump for i, jump in enumerate(jumps)]
-        speeds = [float(np.abs(a).max(initial=0.0)) for a in (values["v"], *(arc.parts["v"] for arc in self.arcs))]
-        if np.abs(after["v"]).max() <= NOTHING * max(speeds) and not system.moving:
+        latest = self.arcs[-1].parts["v"] if self.arcs else values["v"]
+        self._fastest = max(self._fastest, *(float(np.abs(a).max(initial=0.0)) for a in (values["v"], latest)))
+        if np.abs(after["v"]).max() <= NOTHING * self._fastest and not system.moving:
             after["v"] = np.zeros(system.nv)
         zeros = [self._numbers[i] for i in {*fired, *released, *(one.contact for one in strikes)}]
         return Change(system, after, self.case.system.unpack(par)), jumps, zeros
@@ -285,7 +288,7 @@ class Course:
         name = self.contacts.contacts[one.contact].name
         return Jump(
             t, name, before, {**before, "v": one.v}, supplied=one.supplied, dissipated=one.dissipated, impulse=one.impulse,
-            reactions=one.reactions,
+            reactions=one.reactions, tangential=one.tangential,
         )  # fmt: skip
 
     def _go(self, change: Change, t: float, jumps: list[Jump]) -> None:

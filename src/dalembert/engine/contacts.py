@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dalembert.checking import flag, number
+from dalembert.checking import flag, number, shown
 from dalembert.engine.events import Event
 from dalembert.errors import MethodError, strict, suggesting
 
@@ -35,6 +35,8 @@ class Contact(Event):
     rest: bool = False  # whether it holds where bounces come to an end
     catches: bool = False  # whether it holds from its first closing on
     strength: float = 0.0  # the force with which it can pull
+    friction: float = 0.0  # the tangential impulse is at most this times the normal one
+    slip: Callable[..., object] | None = None  # what changes where the contact slips
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -42,6 +44,14 @@ class Contact(Event):
         if not 0 <= e <= 1:
             raise MethodError(f"restitution must lie between 0 (no rebound) and 1 (elastic), not {e:g}")
         flag("rest", self.rest)
+        if number("friction", self.friction) < 0:
+            raise MethodError(f"friction is a coefficient, at least 0, not {self.friction:g}")
+        if self.slip is not None and not callable(self.slip):
+            raise MethodError(f"slip is a function of q and t whose rate is the velocity of slipping, not {shown(self.slip)}")
+        if (self.friction > 0) != (self.slip is not None):
+            raise MethodError(
+                "friction and slip belong together: friction=0.3, slip=lambda q: q[0] (its rate is the velocity of slipping)"
+            )
         if not isinstance(self.strength, (int, float)) or not self.strength >= 0:
             raise MethodError(f"strength is a force, at least 0 (infinite: it never lets go), not {self.strength!r}")
 
@@ -56,19 +66,28 @@ class Contact(Event):
 
 
 @suggesting
-def impact(gap: Gap, restitution: float = 1.0, *, rest: bool = False, name: str = "") -> Contact:
+def impact(
+    gap: Gap, restitution: float = 1.0, *, rest: bool = False, friction: float = 0.0, slip: Gap | None = None, name: str = ""
+) -> Contact:
     """An impact where `gap(q, t)` closes: the normal velocity is reversed, times `restitution`, between 0 and 1.
+
+    With `friction` there is a tangential impulse of at most so many times the normal one: it ends the slipping where it can, else
+    it acts against what is left of it (Coulomb's law for impulses). The rate of `slip(q, t)`, a number or a vector, is the
+    velocity of slipping.
 
     Give it to `simulate` as one of `events`. Where bounces follow each other faster and faster (flights below a millionth of a
     step), the run ends with a `da.EventError`; with `rest=True` the bodies then stay in contact, and part where they would pull.
     """
-    return Contact(gap, -1, name=name, restitution=restitution, rest=rest)
+    return Contact(gap, -1, name=name, restitution=restitution, rest=rest, friction=friction, slip=slip)
 
 
 @suggesting
-def stop(gap: Gap, restitution: float = 0.0, *, name: str = "") -> Contact:
-    """A stop where `gap(q, t)` closes: bodies stay in contact while they are pressed together, and part where they would pull."""
-    return Contact(gap, -1, name=name, restitution=restitution, rest=True)
+def stop(gap: Gap, restitution: float = 0.0, *, friction: float = 0.0, slip: Gap | None = None, name: str = "") -> Contact:
+    """A stop where `gap(q, t)` closes: bodies stay in contact while they are pressed together, and part where they would pull.
+
+    `friction` and `slip` are those of the impact, as in `da.impact`; while the contact holds, it slides without friction.
+    """
+    return Contact(gap, -1, name=name, restitution=restitution, rest=True, friction=friction, slip=slip)
 
 
 @suggesting

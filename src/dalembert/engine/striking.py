@@ -13,11 +13,12 @@ from dalembert.engine.contacts import Array, Contact
 from dalembert.engine.events import Event
 from dalembert.engine.inputs import Inputs
 from dalembert.engine.kinds.mechanics import accelerations, kkt
-from dalembert.engine.rounding import rounding_of
+from dalembert.engine.numbers import Matrix, Numbers
+from dalembert.engine.rounding import sizes
 from dalembert.engine.run import Layout
 from dalembert.engine.watch import Numeric
 from dalembert.errors import EventError, InconsistentState, ModelError
-from dalembert.systems.base import System, scalar
+from dalembert.systems.base import System, column, scalar
 from dalembert.systems.batch import batch, dense
 from dalembert.systems.engaged import engaged
 from dalembert.systems.mechanical import Mechanical
@@ -28,6 +29,9 @@ SOON = 1e-9  # of a step: what closes so soon closes now
 STILL = 1e-13  # of the velocities: what is so slow does not move
 BALANCED = 1e-10  # of the momenta: by how much their balance may be off
 STRIKES = 10_000  # at one time
+TURNS = 200  # trials of the direction in which friction acts
+TURNED = 1e-14
+LARGE = 200  # velocities beyond which matrices stay sparse
 
 
 @dataclass(frozen=True)
@@ -48,6 +52,7 @@ class Strike:
     contact: int
     v: Array
     impulse: float
+    tangential: Array
     reactions: Array
     supplied: float
     dissipated: float
@@ -58,12 +63,41 @@ class Strike:
 class Normal:
     """A gap at a moment: its size, slope `G_c`, rate `g_t`, normal velocity, and the rate of this at constant velocities."""
 
-    gap: float
     slope: Array
+    tangents: Array  # slopes of what changes where it slips
+    drag: Array  # rates of these
+    gap: float
     rate: float
     velocity: float
     curvature: float
-    length: float  # of the slope in the coordinates
+    size: float  # of the terms of the gap
+
+
+@dataclass(frozen=True)
+class Blow:
+    """Impulses at a time: of the contact, along its tangents, of the constraints; the change of velocities, and its balance."""
+
+    change: Array
+    impulse: float
+    tangential: Array
+    reactions: Array
+    moving: float  # work of constraints that move
+    momenta: float
+    off: float
+
+
+def _solved(M: Matrix, G: Matrix, moving: Matrix, directions: Array, along: Array, wanted: Array) -> Blow:
+    """`M dv = (along directions)^T J - G^T lam`, the constraints keep, and `directions dv = wanted` as far as it goes."""
+    m, k = G.shape[0], len(along)
+    push, kept = along @ directions, directions[:k]
+    small = isinstance(M, np.ndarray)
+    forces, rates = (np.vstack([G, a]) if small else ca.vertcat(G, ca.DM(a)) for a in (push, kept))
+    change, y = kkt(M, forces, rates, np.zeros(M.shape[0]), np.concatenate([np.zeros(m), wanted]))
+    impulses, reactions = -y[m:] @ along, y[:m]
+    momenta = np.array(M @ change).ravel()
+    off = np.abs(momenta + np.array(forces.T @ y).ravel()).max(initial=0.0)
+    work = float(reactions @ np.array(moving).ravel()) if m else 0.0
+    return Blow(change, float(impulses[0]), impulses[1:], reactions, work, np.abs(momenta).max(initial=1e-300), off)
 
 
 class Contacts:
@@ -80,26 +114,38 @@ class Contacts:
         for c, g in zip(self.contacts, self.gaps, strict=True):
             if not ca.depends_on(g, system.q):
                 raise ModelError(f"the gap of {c.name} does not depend on q")
-        self._normals = [self._normal(g) for g in self.gaps]
-        names, symbols = ["q", "t", "par"], [system.q, system.t, system.par]
-        self._values = [ca.Function("gap", symbols, [g], names, ["g"]) for g in self.gaps]
+        self._normals = [Numbers(self._normal(c, g)) for c, g in zip(self.contacts, self.gaps, strict=True)]
         self.held: tuple[int, ...] = ()
         self._modes: dict[tuple[int, ...], Mechanical] = {}
+        self._inertia: dict[tuple[int, ...], Numbers] = {}
+        self._forces: dict[tuple[int, ...], Numbers] = {}
+        self._large = system.nv > LARGE
+        self._seen: tuple[Moment, dict[int, Normal]] | None = None
 
-    def _normal(self, g: SX) -> ca.Function:
+    def _normal(self, contact: Contact, g: SX) -> ca.Function:
         s = self.system
-        by_q = ca.jacobian(g, s.q)
-        slope = by_q @ s.expression("kinematics") if s.has("kinematics") else by_q
-        rate = ca.jacobian(g, s.t)
+        slip = SX(0, 1) if contact.slip is None else column("slip", s._trace("slip", contact.slip, ("q", "t")))
+        by_q, by_slip = ca.jacobian(g, s.q), ca.jacobian(slip, s.q)
+        Z = s.expression("kinematics") if s.has("kinematics") else SX.eye(s.n)
+        slope, rate = by_q @ Z, ca.jacobian(g, s.t)
         velocity = slope @ s.v + rate
         curvature = ca.jtimes(velocity, s.q, s.qdot(s.q, s.v)) + ca.jacobian(velocity, s.t)
-        outputs = [g, slope, rate, velocity, curvature, ca.norm_2(by_q)]
-        return ca.Function("normal", [s.q, s.v, s.t, s.par], [ca.densify(x) for x in outputs])
+        known = [s.q, s.t, s.par]
+        rounded = sizes(ca.Function("gap", known, [ca.densify(g)]), known, [ca.fabs(x) for x in known])[1]
+        size = ca.norm_2(by_q) * ca.norm_2(s.q) + rounded
+        outputs = [g, slope, rate, velocity, curvature, size, by_slip @ Z, ca.jacobian(slip, s.t)]
+        return ca.Function("normal", [s.q, s.v, s.t, s.par], outputs)
 
     def normal(self, i: int, at: Moment) -> Normal:
         """The gap of a contact at a moment."""
-        g, slope, *rest = self._normals[i](at.q, at.v, at.t, at.par)
-        return Normal(float(g), np.array(slope).ravel(), *(float(x) for x in rest))
+        if self._seen is None or self._seen[0] is not at:
+            self._seen = at, {}
+        found = self._seen[1]
+        if i not in found:
+            g, slope, rate, velocity, curvature, size, tangents, drag = self._normals[i](at.q, at.v, at.t, at.par)
+            single = [float(x[0, 0]) for x in (g, rate, velocity, curvature, size)]
+            found[i] = Normal(np.array(slope)[0], np.array(tangents), np.array(drag)[:, 0], *single)
+        return found[i]
 
     def mode(self, held: tuple[int, ...]) -> Mechanical:
         """The system on which these contacts hold."""
@@ -109,38 +155,71 @@ class Contacts:
 
     def _accelerations(self, held: tuple[int, ...], at: Moment) -> tuple[Array, Array]:
         """Accelerations and multipliers while these contacts hold."""
-        s = self.mode(held)
-        p = s.numeric("momentum", at.par, q=at.q, v=at.v)[0]
-        A, F, C, d = accelerations(s)(at.q, at.v, p, at.t, at.u, at.par)
-        return kkt(A, s.value("jacobian", at.par, q=at.q, t=at.t), C, ca.densify(F), ca.densify(d))
+        if held not in self._forces:
+            s = self.mode(held)
+            A, F, C, d = accelerations(s)(s.q, s.v, s.role("momentum"), s.t, s.u, s.par)
+            self._forces[held] = Numbers(
+                ca.Function("forces", [s.q, s.v, s.t, s.u, s.par], [A, s.role("jacobian"), C, F, d]), self._large
+            )
+        return kkt(*self._forces[held](at.q, at.v, at.t, at.u, at.par))
 
     # ---- impacts ----------------------------------------------------------------------------------------
 
     def strike(self, i: int, e: float, at: Moment) -> Strike:
         """One impact; contacts that hold and would have to pull let go of it."""
-        held, n = self.held, self.normal(i, at)
+        held, n, own = self.held, self.normal(i, at), self.system._own
         while True:
-            s = self.mode(held)
-            M, G = s.value("mass", at.par, q=at.q), s.value("jacobian", at.par, q=at.q, t=at.t)
-            rows = ca.vertcat(G, ca.DM(n.slope).T)
-            change, y = kkt(M, rows, rows, np.zeros(s.nv), np.array([*np.zeros(s.m), -(1 + e) * n.velocity]))
-            impulse, reactions, own = -float(y[-1]), y[:-1], self.system._own
-            pulls = [c for k, c in enumerate(held) if reactions[own + k] > 0 and np.isfinite(self.contacts[c].strength)]
+            blow = self._blow(held, i, e, at)
+            pulls = [c for k, c in enumerate(held) if blow.reactions[own + k] > 0 and np.isfinite(self.contacts[c].strength)]
             if not pulls:
                 break
             held = tuple(c for c in held if c not in pulls)
-        name = self.contacts[i].name
-        momenta = np.array(ca.densify(M @ change)).ravel()
-        off = np.abs(momenta + np.array(ca.densify(rows.T @ y)).ravel()).max(initial=0.0)
-        if not (np.isfinite(change).all() and off <= BALANCED * np.abs(momenta).max(initial=1e-300) and (impulse >= 0 or e == 0)):
+        v, J, T = at.v + blow.change, blow.impulse, blow.tangential
+        sound = np.isfinite(blow.change).all() and blow.off <= BALANCED * blow.momenta and (J >= 0 or e == 0)
+        if not sound:
             raise EventError(
-                f"the impact of {name} at t = {at.t:g} has no solution: impulse {impulse:.3g}, momenta off by {off:.1e}; its "
-                "gap may depend on the constraints of the system, or on coordinates without mass"
+                f"the impact of {self.contacts[i].name} at t = {at.t:g} has no solution: impulse {J:.3g}, momenta off by "
+                f"{blow.off:.1e}; its gap may depend on the constraints of the system, or on coordinates without mass"
             )
-        v = at.v + change
-        after = float(n.slope @ v) + n.rate
-        moving = float(reactions @ s.numeric("rate", at.par, q=at.q, t=at.t)[0]) if s.m else 0.0
-        return Strike(i, v, impulse, reactions, moving - impulse * n.rate, -impulse * (n.velocity + after) / 2, held)
+        after, slips = float(n.slope @ v) + n.rate, n.tangents @ (at.v + v) + 2 * n.drag
+        lost = -J * (n.velocity + after) / 2 - float(T @ slips) / 2
+        if lost < -BALANCED * abs(J * n.velocity):
+            raise EventError(
+                f"the impact of {self.contacts[i].name} at t = {at.t:g} would gain the energy {-lost:.3g}: restitution {e:g} and "
+                f"friction {self.contacts[i].friction:g} do not go together there (Newton's law of impact)"
+            )
+        given = blow.moving - J * n.rate - float(T @ n.drag)
+        return Strike(i, v, J, T, blow.reactions, given, lost, held)
+
+    def _blow(self, held: tuple[int, ...], i: int, e: float, at: Moment) -> Blow:
+        """Impulses and changes of velocities: the normal velocity as restitution says, the slipping as friction does."""
+        n, mu = self.normal(i, at), self.contacts[i].friction
+        if held not in self._inertia:
+            s = self.mode(held)
+            roles = [s.role(name, q=s.q, t=s.t) for name in ("mass", "jacobian", "rate")]
+            self._inertia[held] = Numbers(ca.Function("inertia", [s.q, s.t, s.par], roles), self._large)
+        M, G, moving = self._inertia[held](at.q, at.t, at.par)
+        rows = (M, G, moving, np.vstack([n.slope, n.tangents]))
+        normal = -(1 + e) * n.velocity
+        if not mu:
+            return _solved(*rows, np.eye(1, len(rows[3])), np.array([normal]))
+        slip = n.tangents @ at.v + n.drag
+        stuck = _solved(*rows, np.eye(len(rows[3])), np.array([normal, *-slip]))
+        size = float(np.linalg.norm(stuck.tangential))
+        if not size > mu * stuck.impulse:
+            return stuck
+        way, share, before = stuck.tangential / size, 1.0, np.inf
+        for _ in range(TURNS):
+            slides = _solved(*rows, np.array([[1.0, *(mu * way)]]), np.array([normal]))
+            left = slip + n.tangents @ slides.change
+            length = float(np.linalg.norm(left))
+            off = float(np.abs(way + left / length).max()) if length > STILL * float(np.linalg.norm(slip)) else 0.0
+            if off < TURNED:
+                return slides
+            share, before = share if off < before else share / 2, off
+            way = way - share * (way + left / length)
+            way = way / np.linalg.norm(way)
+        raise EventError(f"the friction of {self.contacts[i].name} at t = {at.t:g} has no direction against the slipping")
 
     def resolve(self, at: Moment, fired: Sequence[int], released: Sequence[int] = ()) -> tuple[Moment, list[Strike]]:
         """All that contacts do at a moment: those that have `fired`, those that are closed, and those that let go."""
@@ -169,7 +248,7 @@ class Contacts:
 
     def _closed(self, i: int, at: Moment, fired: bool) -> bool:
         n, contact = self.normal(i, at), self.contacts[i]
-        near = CLOSED * self._size(i, at) + SOON * self.h * max(0.0, -n.velocity)
+        near = CLOSED * n.size + SOON * self.h * max(0.0, -n.velocity)
         if contact.catches or i in self.held:
             return fired
         if n.gap < -1e4 * near and not fired:
@@ -177,11 +256,6 @@ class Contacts:
                 f"{contact.name} is closed at t = {at.t:g}: gap = {n.gap:.3g}; begin where gaps are not negative"
             )
         return fired or n.gap <= near
-
-    def _size(self, i: int, at: Moment) -> float:
-        """The size of the terms of a gap."""
-        terms = rounding_of(self._values[i], [at.q, at.t, at.par], ("q", "t", "par"))
-        return self.normal(i, at).length * float(np.linalg.norm(at.q)) + float(np.max(terms))
 
     def _still(self, i: int, at: Moment) -> float:
         n = self.normal(i, at)
@@ -194,7 +268,7 @@ class Contacts:
             return fired
         a, _ = self._accelerations(self.held, at)
         pressing = -(float(n.slope @ a) + n.curvature)
-        if pressing <= CLOSED * self._size(i, at) / self.h**2:  # what it does in a step is rounding
+        if pressing <= CLOSED * n.size / self.h**2:  # what it does in a step is rounding
             return False
         if n.velocity > max(REST * self.h * pressing / 2, self._still(i, at)):
             return False

@@ -12,6 +12,7 @@ import numpy as np
 from dalembert.engine.dips import candidates, extremum
 from dalembert.engine.events import Event, Hits
 from dalembert.engine.machine import Records
+from dalembert.engine.numbers import Numbers
 from dalembert.engine.run import Array, Layout, Stretch, resolution
 from dalembert.engine.values import Watched
 from dalembert.errors import CompilerError, DalembertError, EventError, ModelError
@@ -61,6 +62,7 @@ class Watch:
         self._function, self._slopes = self._build(events)
         self._rated = np.unique(self._slopes.jac_sparsity(0, self._slopes.n_in() - 1).get_col()) if events else np.zeros(0, int)
         self.compiled: Watched | None = None  # the same in C
+        self._single: Numbers | None = None  # the same at one point
         self.muted: Collection[int] = ()  # events that are not looked for
         self.depths: Mapping[int, float] = {}  # of events that are met, at the latest, where their values are so far below zero
         self.reset()
@@ -316,7 +318,8 @@ class Watch:
         known = len(self.events) - len(self._numeric)
         if k >= known:
             return float(self._numeric[k - known].rows(state[None], np.array([t]))[0])
-        return float(self._function(*(state[part] for part in self._fields.values()), t, self.par)[k])
+        self._single = self._single or Numbers(self._function)
+        return float(self._single(*(state[part] for part in self._fields.values()), t, self.par)[0][k, 0])
 
     def _refine(self, k: int, t: float, states: Array, end: float, span: Span) -> Hit:
         """The crossing inside a part of a step: regula falsi with the Illinois rule, until the bracket is round-off."""

@@ -28,7 +28,8 @@ def written(solution: Solution) -> dict[str, Any] | None:
 def _jump(jump: Jump) -> dict[str, Any]:
     sides = {key: {name: a.tolist() for name, a in getattr(jump, key).items()} for key in ("before", "after")}
     own = {key: getattr(jump, key) for key in ("t", "event", "supplied", "dissipated", "impulse")}
-    return {**own, **sides, "reactions": jump.reactions.tolist(), "engaged": list(jump.engaged)}
+    impulses = {key: getattr(jump, key).tolist() for key in ("reactions", "tangential")}
+    return {**own, **sides, **impulses, "engaged": list(jump.engaged)}
 
 
 def read(found: object, whole: Solution) -> Solution:
@@ -68,10 +69,10 @@ def _read_jump(found: object) -> Jump:
     for key in ("before", "after"):
         given = plain.get(found, key, dict)
         sides[key] = {str(name): plain.array(values, str(name), (len(values),)) for name, values in given.items()}
-    reactions = plain.get(found, "reactions", list)
+    reactions, tangential = (plain.get(found, key, list) for key in ("reactions", "tangential"))
     return Jump(
         plain.get(found, "t", float), plain.get(found, "event", str), sides["before"], sides["after"],
         plain.get(found, "supplied", float), plain.get(found, "dissipated", float), plain.maybe(found, "impulse", float),
-        plain.array(reactions, "reactions", (len(reactions),)),
+        plain.array(reactions, "reactions", (len(reactions),)), plain.array(tangential, "tangential", (len(tangential),)),
         tuple(plain.each(plain.get(found, "engaged", list), "engaged", str)),
     )  # fmt: skip

@@ -32,8 +32,8 @@ ADDED = ("steps", "iterations", "rejected", "pivoted_steps", "swept_steps", "sec
 class Jump(Named):
     """What an event did at a time: the state `before` and `after`, and the work of it.
 
-    An impact has the `impulse` along its gap, and the impulses of the constraints (`reactions`, with the sign of multipliers);
-    `engaged` are the contacts that hold afterwards.
+    An impact has the `impulse` along its gap, those of friction along its slip (`tangential`), and those of the constraints
+    (`reactions`, with the sign of multipliers); `engaged` are the contacts that hold afterwards.
     """
 
     t: float
@@ -44,6 +44,7 @@ class Jump(Named):
     dissipated: float = 0.0
     impulse: float | None = None
     reactions: Array = field(default_factory=lambda: np.zeros(0))
+    tangential: Array = field(default_factory=lambda: np.zeros(0))
     engaged: tuple[str, ...] = ()
 
 

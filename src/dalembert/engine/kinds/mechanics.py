@@ -114,12 +114,17 @@ def _accelerations(s: Constrained) -> ca.Function:
     return ca.Function("accelerations", s.symbols(), parts)
 
 
-def kkt(A: ca.DM, G: ca.DM, C: ca.DM, b: Array | ca.DM, d: Array | ca.DM) -> tuple[Array, Array]:
+def kkt(A: ca.DM | Array, G: ca.DM | Array, C: ca.DM | Array, b: Array | ca.DM, d: Array | ca.DM) -> tuple[Array, Array]:
     """Solve `A x + G^T y = b`, `C x = d`."""
-    matrix = ca.blockcat([[A, G.T], [C, ca.DM(C.size1(), C.size1())]])
+    n, m = A.shape[0], C.shape[0]
+    if isinstance(A, np.ndarray):
+        matrix: ca.DM | Array = np.zeros((n + m, n + m))
+        matrix[:n, :n], matrix[:n, n:], matrix[n:, :n] = A, G.T, C
+    else:
+        matrix = ca.blockcat([[A, G.T], [C, ca.DM(m, m)]])
     right = np.concatenate([np.array(b, dtype=float).ravel(), np.array(d, dtype=float).ravel()])
     solution = solve_pivoted(matrix, right)
-    return solution[: A.size1()], solution[A.size1() :]
+    return solution[:n], solution[n:]
 
 
 @kinds.multipliers.register
