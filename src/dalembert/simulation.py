@@ -20,6 +20,7 @@ from dalembert.engine import control, driver, sampled, verdict
 from dalembert.engine import events as watching
 from dalembert.engine.case import Case, check_call, make_grid, make_rule
 from dalembert.engine.formulas import formula
+from dalembert.engine.guard import guarded
 from dalembert.engine.interrupts import recognised, undisturbed
 from dalembert.engine.kinds import Values
 from dalembert.engine.literal import Literal, Newton
@@ -257,7 +258,8 @@ class _Call:
         setup = time.perf_counter() - begun
         run = driver.integrate(
             self.ways, memory, self.grid, self.case.inputs, rule=self.rule, compile=compile, progress=progress,
-            control=self.drive, checkpoint=self.keeper, watch=self.watch, explain=self._explain,
+            control=self.drive, checkpoint=self.keeper, explain=self._explain,
+            watch=guarded(self.case, self.layout, self.watch, self.grid.save_every),
         )  # fmt: skip
         run.stats["setup_seconds"] = setup
         solution: Solution | None = None

@@ -25,6 +25,27 @@ def test_a_run_ends_where_it_leaves_a_table(method, kind):
     assert len(kept.t) > 2
 
 
+@pytest.mark.parametrize(
+    "options", [{"compile": False}, {"compile": "newton"}, {"adaptive": True, "compile": False}, {"u": lambda t: [0.0 * t]}]
+)
+def test_every_step_is_looked_at_also_where_few_are_kept(options):
+    """It leaves the table between two kept rows and comes back: the steps are looked at, not the rows alone."""
+    table = da.table([-1.0, 1.0], [-40.0, 40.0], name="spring")
+    system = da.Mechanical(("x",), mass=1.0, force=lambda q, v: [-table(q[0])], inputs=("push",))
+    run = {"q": [0.9], "v": [4.0], "t_end": 5.0, "step": 0.01, "save_every": 97, **options}
+    with pytest.raises(da.ModelError, match=r"asked for 1\.0\d* at t = 0\.0\d*, outside of its range") as caught:
+        da.simulate(system, "gauss-2", **run)
+    kept = caught.value.solution
+    assert 0 < kept.t[-1] < 0.1
+    assert 0.9 < kept.q[-1, 0] <= 1.0
+    ends = da.Event(lambda q: q[0] - 0.95, terminal=True, name="near")
+    assert da.simulate(system, "gauss-2", **run, events=ends).q[-1, 0] == pytest.approx(0.95, abs=1e-13)
+    inside = {**run, "v": [0.0], "t_end": 2.0}
+    every = da.simulate(system, "gauss-2", **{**inside, "save_every": 1})
+    few = da.simulate(system, "gauss-2", **inside)
+    np.testing.assert_array_equal(few.q[-1], every.q[-1])
+
+
 def test_a_start_outside_is_refused():
     with pytest.raises(da.ModelError, match=r"asked for 1\.5 at t = 0, outside"):
         da.simulate(thrown(), "rattle", q=[1.5], v=[0.0], t_end=1.0, step=0.01)

@@ -39,7 +39,9 @@ class Keeper(Protocol):
 class Observer(Protocol):
     """Looks at each step as it is made, and may end the run."""
 
-    fault: DalembertError | None  # why it cannot look on
+    @property
+    def fault(self) -> DalembertError | None:
+        """Why it cannot look on."""
 
     @property
     def stopped(self) -> bool:

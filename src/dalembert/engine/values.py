@@ -65,6 +65,26 @@ class Watched(Values):
         return int(self._quiet(len(times) - 1, *(a.ctypes.data for a in (states, times, par, rates))))
 
 
+class Bounds(Values):
+    """Values that must not be negative along a run."""
+
+    def __init__(self, function: ca.Function, arguments: Sequence[str], layout: Layout) -> None:
+        super().__init__(function, arguments, layout)
+        self._beyond = self._library.da_beyond
+        self._beyond.restype = ctypes.c_long
+        self._beyond.argtypes = [ctypes.c_long, *3 * [ctypes.c_void_p]]
+
+    def _text(self, function: ca.Function, arguments: Sequence[str], layout: Layout) -> str:
+        tables, body = _written(layout, (function, arguments))
+        names = {"count": self.count, "width": layout.n_state, "body": body}
+        return "\n".join([HEAD, tables, *(Template(part(name)).substitute(names) for name in ("values.c", "beyond.c"))])
+
+    def first(self, states: Array, times: Array, par: Array) -> int:
+        """The number of states before the first one at which a value is negative."""
+        states, times = (np.ascontiguousarray(a) for a in (states, times))
+        return int(self._beyond(len(times), states.ctypes.data, times.ctypes.data, par.ctypes.data))
+
+
 def _written(layout: Layout, *functions: tuple[ca.Function, Sequence[str]]) -> list[str]:
     """The tables that functions call, and for each the statements that fill `out`."""
     graph, bodies = Graph(), []

@@ -63,9 +63,14 @@ class Lookup:
 
     def beyond(self, axis: int, x: Array) -> NDArray[np.bool_]:
         """Which values leave the range of a checked table, by more than rounding."""
-        low, high = self.grids[axis][[0, -1]]
+        low, high = self.limits(axis)
+        return np.asarray((x < low) | (x > high))
+
+    def limits(self, axis: int) -> tuple[float, float]:
+        """Between which values it can be asked for, with a little room for rounding."""
+        low, high = (float(x) for x in self.grids[axis][[0, -1]])
         slack = 1e-12 * max(abs(low), abs(high)) if self.checked else np.inf
-        return np.asarray((x < low - slack) | (x > high + slack))
+        return low - slack, high + slack
 
     def complaint(self, axis: int, x: float, where: str = "") -> str:
         low, high = self.grids[axis][[0, -1]]

@@ -61,6 +61,16 @@ class Ranges:
         table, axis = self.uses[use]
         return row, table.complaint(axis, float(values[row, use]), f" at t = {times[row]:g}")
 
+    def margins(self) -> ca.Function | None:
+        """How far all arguments are inside of their tables, of state, `t` and parameters; None where inputs matter as well."""
+        s = self.system
+        own = [getattr(s, name) for name in s.state]
+        x = s.of_state(s.expression("ranges"))
+        if ca.depends_on(x, s.u) if s.nu else False:
+            return None
+        limits = np.array([table.limits(axis) for table, axis in self.uses])
+        return ca.Function("margins", [*own, s.t, s.par], [ca.densify(ca.vertcat(x - limits[:, 0], limits[:, 1] - x))])
+
 
 def ranges(system: System) -> Ranges:
     """The checked tables of a system, found once."""
