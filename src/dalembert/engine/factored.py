@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 import qdldl
@@ -20,6 +21,7 @@ LOW = 1e-26  # the square of a size at which no convergence can be seen any more
 STALLED = 0.04  # the square of what a change is of the one before, where it does not shrink as it should
 PART = 2 * EPS  # of the largest terms of a residual: its rounding
 EXACT = (16 * EPS) ** 2  # the square of a size that is rounding
+DIAGONAL = 0.01  # of the largest entry of a column: the diagonal is taken as pivot where it is not less
 CHEAP = 8  # operations of a factorisation for each entry of the matrix, up to which it is taken anew in each step
 
 
@@ -83,15 +85,30 @@ class Factor:
             assert self._ldl is not None
             self.solve = self._ldl.solve
             return
-        self.whole()
+        self.whole(careful)
 
-    def whole(self) -> None:
-        """Factorise the matrix as it is, by `L U`."""
+    def whole(self, careful: bool = False) -> None:
+        """Factorise the matrix as it is, by `L U`; one of symmetric pattern in its own order, on the diagonal where that serves."""
         self._try = self.cheap = False
         try:
-            self.solve = splu(self.matrix).solve
+            self.solve = splu(self.matrix).solve if careful or not self.symmetric else self._ordered()
         except (RuntimeError, ValueError):  # singular, or not finite
             self.solve = self._nothing
+
+    def _ordered(self) -> Callable[[Array], Array]:
+        order, back, places, matrix = self._turned
+        np.take(self.matrix.data, places, out=matrix.data)
+        solve = splu(matrix, permc_spec="NATURAL", diag_pivot_thresh=DIAGONAL, options={"SymmetricMode": True}).solve
+        return lambda right: solve(right[order])[back]
+
+    @cached_property
+    def _turned(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], csc_matrix]:
+        """The order of elimination and the way back, the places of entries in it, and the matrix in it."""
+        order, number = self.order(), self.matrix.copy()
+        number.data = np.arange(len(number.data), dtype=np.float64)
+        matrix = number[order][:, order].tocsc()
+        matrix.sort_indices()
+        return order, np.argsort(order), matrix.data.astype(np.int64), matrix
 
     def _definite(self) -> bool:
         """Factorise the symmetric part; False where that is no good."""
