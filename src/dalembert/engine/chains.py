@@ -52,9 +52,15 @@ class Single:
     """One function on arrays: `load` once for a run, then `call`. The cuts of a chain, where it needs them, are found first."""
 
     def __init__(
-        self, function: ca.Function, inputs: list[Array], outputs: list[Array], bind: Bind, chain: Chain | None = None
+        self,
+        function: ca.Function,
+        inputs: list[Array],
+        outputs: list[Array],
+        bind: Bind,
+        chain: Chain | None = None,
+        rare: bool = False,
     ) -> None:
-        tape = Tape(bind)
+        tape, self.rare = Tape(bind), rare
         self.nodes = nodes = tape.nodes
         nodes.each += [] if chain is None else [Work(Refresh(chain), 0, ())]
         sources = [nodes.source(a, ITERATE) for a in inputs]
@@ -62,6 +68,7 @@ class Single:
             if out.size:
                 nodes.copied(number, out)
         self.work, self.exposed = [nodes.fixed, nodes.each], set[int]()
+        nodes.prune(self.work, self.exposed)
         self.plain: list[list[Call]] = [[w.call for w in work] for work in self.work]
         self.calls = self.plain  # what is done in their place
 
@@ -76,6 +83,8 @@ class Single:
 
 class Chain:
     """The links of a solve on arrays: `load` once for a run, `start` once for a solve, then `values` and `both`."""
+
+    rare = False
 
     def __init__(self, stage: LargeStage, x: Array, known: list[Array], bind: Bind, earlier: list[Chain]) -> None:
         links, self.names, self._tape = stage.links, stage.names, Tape(bind)
@@ -99,9 +108,10 @@ class Chain:
         last = self._slopes[-1]
         assert last is not None
         self.pattern, self.matrix, self.residual = last.pattern, last.pattern.matrix(), nodes.arrays[self._at[-1]]
-        nodes.copied(last.node, self.matrix.data)
+        self.matrix.data, self._last = nodes.arrays[last.node], last.node
         self.linear = nodes.levels[last.node] < ITERATE  # whether the residual is linear in the unknowns
         self._both, self._once, self._fixed = nodes.each, nodes.once, nodes.fixed
+        nodes.prune([self._fixed, self._once, *self._values, self._both], self.exposed)
         self.plain: list[list[Call]] = [[w.call for w in work] for work in self.work]
         self.calls = self.plain  # what is done in their place
 
@@ -114,7 +124,8 @@ class Chain:
     @property
     def exposed(self) -> set[int]:
         """Nodes that others look at."""
-        return {*self._at}
+        slopes = [node for slope in self._slopes[-1:] if slope is not None for _, node, _ in slope.own]
+        return {*self._at, self._last, *slopes}
 
     def _inputs(self, k: int, x: int) -> list[int]:
         """What link number `k` is a function of."""

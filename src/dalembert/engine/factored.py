@@ -88,7 +88,7 @@ class Factor:
         self.whole(careful)
 
     def whole(self, careful: bool = False) -> None:
-        """Factorise the matrix as it is, by `L U`; one of symmetric pattern in its own order, on the diagonal where that serves."""
+        """Factorise the matrix as it is, by `L U`; one of symmetric pattern in its order, on the diagonal where that serves."""
         self._try = self.cheap = False
         try:
             self.solve = splu(self.matrix).solve if careful or not self.symmetric else self._ordered()

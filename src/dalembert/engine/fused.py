@@ -18,14 +18,14 @@ from dalembert.engine import compiler
 from dalembert.engine.graph import _TEXT
 from dalembert.engine.nodes import ALL, AT, ONE, Array, Call, Indices, Nodes, Work
 
-FLAGS = ("-O3", "-ftree-vectorize")  # loops over neighbours, each by itself: bits stay what they are
+FLAGS = ("-O3", "-ftree-vectorize", "-fno-tree-slp-vectorize")  # loops over neighbours, each by itself: bits stay what they are
 TEXT = {**_TEXT, ca.OP_SQ: "{0} * {0}", ca.OP_TWICE: "{0} + {0}"}
 EXACT = {
     ca.OP_ADD, ca.OP_SUB, ca.OP_MUL, ca.OP_DIV, ca.OP_NEG, ca.OP_INV, ca.OP_SQ, ca.OP_TWICE, ca.OP_SQRT, ca.OP_FABS, ca.OP_LT,
     ca.OP_LE, ca.OP_EQ, ca.OP_NE, ca.OP_NOT, ca.OP_AND, ca.OP_OR, ca.OP_IF_ELSE_ZERO, ca.OP_ASSIGN, ca.OP_FMIN, ca.OP_FMAX,
     ca.OP_SIGN,
 }  # fmt: skip
-LONG = 60_000  # characters of source beyond which a compiler takes its time
+LONG = 90_000  # characters of source beyond which a compiler takes its time
 LONGEST = 64  # operations of one loop: more would not fit into registers
 HEAD = """#include <math.h>
 #include <string.h>
@@ -111,6 +111,7 @@ class Piece(Protocol):
     """What is written in C: lists of work on nodes, of which others look at some."""
 
     nodes: Nodes
+    rare: bool  # whether it is done now and then only
 
     @property
     def work(self) -> list[list[Work]]: ...
@@ -175,15 +176,15 @@ class Fused:
 
     def __init__(self, chains: Sequence[Piece], more: str = "") -> None:
         self._names: dict[str, str] = {}
-        drafts = [[self._drafted(chain, part) for part in _grouped(chain)] for chain in chains]
-        self.source = HEAD + "".join(f"void {name}{body}" for body, name in self._names.items()) + more
+        drafts = [[self._drafted(c, part, c.rare or not k) for k, part in enumerate(_grouped(c))] for c in chains]
+        self.source = HEAD + "".join(body.replace("$name", name) for body, name in self._names.items()) + more
         self.flags = FLAGS if len(self.source) < LONG else ("-O1",)
         self.library = compiler.load(self.source, self.flags)
         self.calls: list[list[list[Call]]] = [
             [[self._bound(x) if isinstance(x, tuple) else x for x in calls] for calls in lists] for lists in drafts
         ]
 
-    def _drafted(self, chain: Piece, parts: list[list[Part] | Call]) -> list[tuple[str, Table] | Call]:
+    def _drafted(self, chain: Piece, parts: list[list[Part] | Call], rare: bool) -> list[tuple[str, Table] | Call]:
         out: list[tuple[str, Table] | Call] = []
         uses = _uses(chain)
         for group in parts:
@@ -192,7 +193,8 @@ class Fused:
                 continue
             table = Table()
             body = "".join(_loop(p, table, chain, uses) if p.loop else _routine(p.work[0], table, chain.nodes) for p in group)
-            body = f"(double **a, int **p, const long *n)\n{{\n{body}}}\n"
+            kind = "__attribute__((cold)) void" if rare else "void"
+            body = f"{kind} $name(double **a, int **p, const long *n)\n{{\n{body}}}\n"
             out.append((self._names.setdefault(body, f"da_work{len(self._names)}"), table))
         return out
 
@@ -229,23 +231,17 @@ def _grouped(chain: Piece) -> list[list[list[Part] | Call]]:
     return out
 
 
-def _root(nodes: Nodes, number: int) -> int:
-    """What tells arrays apart that lie in different memory."""
-    a = nodes.arrays[number]
-    return id(a if a.base is None else a.base)
-
-
 def _fits(work: Work, part: Part, nodes: Nodes) -> bool:
     """Whether work can be done in a loop that is there: entry by entry, of values of the same entries."""
     first = part.work[0]
     if not (part.loop and isinstance(work.op, int) and work.sizes == first.sizes and len(part.work) < LONGEST):
         return False
     made = {other.out for other in part.work}
-    roots = {_root(nodes, k) for k in made}
+    roots = {nodes.root(k) for k in made}
     for k, how in zip(work.sources, work.reads, strict=True):
-        if (k in made and how != ALL) or (k not in made and _root(nodes, k) in roots):
+        if (k in made and how != ALL) or (k not in made and nodes.root(k) in roots):
             return False
-    return _root(nodes, work.out) not in roots
+    return nodes.root(work.out) not in roots
 
 
 def _uses(chain: Piece) -> dict[int, list[int]]:
@@ -253,7 +249,7 @@ def _uses(chain: Piece) -> dict[int, list[int]]:
     out: dict[int, list[int]] = {}
     for work in (w for calls in chain.work for w in calls):
         for k in work.sources:
-            out.setdefault(_root(chain.nodes, k), []).append(id(work))
+            out.setdefault(chain.nodes.root(k), []).append(id(work))
     return out
 
 
@@ -278,7 +274,7 @@ def _loop(part: Part, table: Table, chain: Piece, uses: dict[int, list[int]]) ->
         assert isinstance(work.op, int)
         made[work.out] = f"t{len(made)}"
         lines.append(f"        const double {made[work.out]} = {TEXT[work.op].format(*texts)};\n")
-        read = uses.get(_root(nodes, work.out), [])
+        read = uses.get(nodes.root(work.out), [])
         if work.out in chain.exposed or work.out in nodes.foreign or not read or not set(read) <= own:
             lines.append(f"        a[{table.array(nodes.arrays[work.out])}][i] = {made[work.out]};\n")
     table.sizes.append(part.work[0].sizes[0])

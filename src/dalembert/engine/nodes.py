@@ -82,6 +82,7 @@ class Nodes:
         self.zeros: set[int] = set()
         self._known: dict[Hashable, int] = {}
         self.foreign: set[int] = set()  # arrays that others fill, or look at
+        self._taken: dict[int, tuple[int, Indices]] = {}  # nodes that are entries of others
 
     def mark(self) -> tuple[dict[Hashable, int], tuple[int, int, int]]:
         """Where things stand."""
@@ -145,15 +146,36 @@ class Nodes:
 
     def take(self, source: int, places: Indices) -> int:
         """Entries of an array."""
+        if source in self._taken:
+            source, inner = self._taken[source]
+            places = inner[places]
         a, n = self.arrays[source], len(places)
         if n == len(a) and np.array_equal(places, np.arange(n)):
             return source
-        return self.filled(
+        number = self.filled(
             ("take", places.tobytes()), (source,), n,
             lambda out, k: Work(
                 lambda: np.take(a, places, out=out, mode="clip"), k, (source,), ca.OP_ASSIGN, (AT,), (places,), (n,)
             ),
         )  # fmt: skip
+        self._taken[number] = source, places
+        return number
+
+    def root(self, number: int) -> int:
+        """What tells arrays apart that lie in different memory."""
+        a = self.arrays[number]
+        return id(a if a.base is None else a.base)
+
+    def prune(self, lists: list[list[Work]], exposed: set[int]) -> None:
+        """Leave out work of lists, in the order in which they are done, whose values nobody looks at."""
+        needed = {self.root(k) for k in exposed | self.foreign}
+        for work in reversed(lists):
+            kept = []
+            for w in reversed(work):
+                if w.op is None or self.root(w.out) in needed:
+                    kept.append(w)
+                    needed |= {self.root(k) for k in w.sources}
+            work[:] = kept[::-1]
 
     def copied(self, source: int, out: Array) -> None:
         """Copy a node to an array of others."""

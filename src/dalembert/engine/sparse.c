@@ -18,8 +18,8 @@ typedef struct {
 typedef struct {
     long n, possible, low; /* whether the pattern is symmetric, and its fill low */
     const double *data;
-    const int *upper, *lower; /* the entries of the upper half, and those opposite */
-    const int *perm, *order, *begin, *row; /* the order of elimination; the upper half in it, column by column */
+    const int *upper, *lower; /* the entries of the upper half, in the order of elimination, and those opposite */
+    const int *perm, *begin, *row; /* the order of elimination; the upper half in it, column by column */
     const int *lp, *li, *starts, *list; /* columns of L; for each row those that it needs, in turn */
     double *x, *l, *d, *inverse, *y, *z;
     int *next;
@@ -109,8 +109,8 @@ static int factorise(da_factor *f)
     for (int k = 0; k < n; k++) {
         double pivot = 0.0;
         for (int p = f->begin[k]; p < f->begin[k + 1]; p++)
-            if (f->row[p] == k) pivot = f->x[f->order[p]];
-            else y[f->row[p]] = f->x[f->order[p]];
+            if (f->row[p] == k) pivot = f->x[p];
+            else y[f->row[p]] = f->x[p];
         for (const int *end = list + f->starts[k + 1], *at = list + f->starts[k]; at < end; at++) {
             const int c = *at, e = next[c]++;
             const double own = y[c];
@@ -195,7 +195,8 @@ static void take(da_machine *e, da_solve *s)
 
 static double measured(da_solve *s)
 {
-    double *square = s->square, sum = 0.0;
+    double *square = s->square;
+    int wild = 0;
     const long m = s->measured < 0 ? s->n : s->measured;
     if (s->measured < 0)
         for (long i = 0; i < m; i++) { const double own = s->r[i] * s->scale[i]; square[i] = own; }
@@ -209,8 +210,8 @@ static double measured(da_solve *s)
             const double own = s->step[i] / (fabs(s->x[i]) + s->scale[i] + TINY);
             square[i] = own;
         }
-    for (long i = 0; i < s->n; i++) sum += 0.0 * s->step[i];
-    return total(square, square, m) / (double)m + sum;
+    for (long i = 0; i < s->n; i++) wild |= !(fabs(s->step[i]) < 1.0 / 0.0);
+    return wild ? NAN : total(square, square, m) / (double)m;
 }
 
 static void values(da_machine *e, da_solve *s) { run_list(e, &s->cuts); run_list(e, &s->residual); }

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
+import casadi as ca
 import numpy as np
 
 from dalembert.engine import compiler
@@ -41,6 +42,8 @@ class Sparse(VirtualMachine):
         self.iterations: list[Iteration] = []
         self._stepping: Stepping | None = None
         super().__init__(program)
+        self._ahead = np.zeros(1)  # the end of a step
+        self._kept = [self._looked_at(function) for function in program.step.kept]
 
     @cached_property
     def compiled(self) -> Stepping:
@@ -57,8 +60,9 @@ class Sparse(VirtualMachine):
 
     @property
     def pieces(self) -> list[Chain | Single]:
-        """All work: that of solves, their guesses, and the end of a step."""
-        return [*self.chains, *(i.guess for i in self.iterations), self.end]
+        """All work: that of solves, their guesses, the end of a step, and what is looked at now and then."""
+        looks = [*(i.sized for i in self.iterations), *(single for single, _, _ in self._kept)]
+        return [*self.chains, *(i.guess for i in self.iterations), self.end, *looks]
 
     @property
     def chains(self) -> list[Chain]:
@@ -124,24 +128,28 @@ class Sparse(VirtualMachine):
         own.factor.rate = parts.rate
         return own.weigh, parts
 
-    def bound(self, k: int, at: Place) -> tuple[Chain, Single, Call]:
+    def bound(self, k: int, at: Place) -> tuple[Chain, Single, Single]:
         """The work of a solve, its first guess, and its sizes."""
         stage = self.large.large_stages[k]
         chain = Chain(stage, at.x, at.known, self._bind, self.chains)
         guess = Single(stage.guess, [*at.hot, *at.history], [at.x], self._bind)
-        return chain, guess, self._bind(stage.weigh, at.known, [at.scale])
+        return chain, guess, Single(stage.weigh, at.known, [at.scale], self._bind, rare=True)
 
     def missed(self) -> float:
         """What the next state misses of what the step keeps, relative to its sizes: the sum of squares."""
-        total = 0.0
+        total, self._ahead[0] = 0.0, self.t[0] + self.h[0]
         self.finish()
-        for function in self.program.step.kept:
-            n = function.numel_in(0)
-            found = function(self.next[:n], self.t + self.h, self.par, self.state[:n], self.h)
-            rows, size = (np.array(x, dtype=np.float64).ravel() for x in found)
+        for single, rows, size in self._kept:
+            single.call()
             with np.errstate(all="ignore"):
                 total += float(np.square(rows / (size + TINY)).sum())
         return total
+
+    def _looked_at(self, function: ca.Function) -> tuple[Single, Array, Array]:
+        """What a step keeps at its end, with its rows and their sizes."""
+        n, rows, size = function.numel_in(0), *(np.zeros(function.nnz_out(i)) for i in range(2))
+        inputs = [self.next[:n], self._ahead, self.par, self.state[:n], self.h]
+        return Single(function, inputs, [rows, size], self._bind, rare=True), rows, size
 
 
 class Iteration:
@@ -149,7 +157,7 @@ class Iteration:
 
     def __init__(self, machine: Sparse, k: int, at: Place) -> None:
         self.machine, self.at = machine, at
-        self.chain, self.guess, self._sized = machine.bound(k, at)
+        self.chain, self.guess, self.sized = machine.bound(k, at)
         self.factor = Factor(self.chain.pattern, self.chain.matrix)
         self.sizes = Sizes(machine.large.large_stages[k])
         self._last = k == len(machine.program.step.solves) - 1
@@ -240,7 +248,7 @@ class Iteration:
 
     def weigh(self) -> None:
         """The sizes of what is measured; old factors are dropped."""
-        self._sized()
+        self.sized.call()
         self.factor.drop()
 
 

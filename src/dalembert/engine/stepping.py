@@ -47,7 +47,7 @@ class _List(ctypes.Structure):
 class _Factor(ctypes.Structure):
     _fields_ = (
         _fields(_LONG, "n possible low")
-        + _fields(_POINTER, "data upper lower perm order begin row lp li starts list x l d inverse y z next")
+        + _fields(_POINTER, "data upper lower perm begin row lp li starts list x l d inverse y z next")
         + _fields(_LONG, "half mode attempt fresh new single cheap")
     )
 
@@ -87,7 +87,7 @@ class Stepping:
         self._backs: list[Call] = []
         self._error: BaseException | None = None
         count = len(machine.iterations)
-        chains, guesses, (end,) = self.calls[:count], self.calls[count : 2 * count], self.calls[2 * count :]
+        chains, guesses, end = self.calls[:count], self.calls[count : 2 * count], self.calls[2 * count]
         self._cuts = {id(i.chain): calls[2] for i, calls in zip(machine.iterations, chains, strict=True)}
         solves = (_Solve * max(1, count))(*(self._solve(*row) for row in zip(machine.iterations, chains, guesses, strict=True)))
         p, back = machine.program, _Back(self._back)
@@ -181,7 +181,7 @@ class Stepping:
         plan = _Plan(f, self._library)
         room = [np.zeros(k) for k in (len(f.upper), plan.lp[-1], f.n, f.n, f.n, f.n)]
         lists: list[NDArray[np.signedinteger]] = [
-            f.upper, f.lower, plan.perm, plan.order, plan.begin, plan.row, plan.lp, plan.li, plan.starts, plan.list
+            f.upper[plan.order], f.lower[plan.order], plan.perm, plan.begin, plan.row, plan.lp, plan.li, plan.starts, plan.list
         ]  # fmt: skip
         return _Factor(
             f.n, 1, int(plan.low), self._at(data), *map(self._numbers, lists), *map(self._at, room),
