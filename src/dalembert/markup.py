@@ -4,9 +4,36 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
+Facts = list[tuple[str, str]]
 CELL = "padding:.2em .8em .2em 0;border:0;vertical-align:top;background:none"
 FAINT = "opacity:.65"
+
+
+class Told:
+    """A result that shows itself as a title with named facts: as text where it is printed, as HTML in a notebook."""
+
+    _wide: ClassVar[int] = 12  # of the names in text
+
+    def _told(self) -> tuple[str, Facts]:
+        raise NotImplementedError
+
+    def _more(self) -> tuple[str, str]:
+        """What a notebook shows when it is asked for: how it is called, and its HTML; nothing if this is empty."""
+        return "", ""
+
+    def __str__(self) -> str:
+        title, rows = self._told()
+        return "\n".join([title, *(f"  {name:<{self._wide}}  {value}" for name, value in rows)])
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def _repr_html_(self) -> str:
+        title, rows = self._told()
+        called, more = self._more()
+        return card(title, facts(rows), more, called)
 
 
 def escape(text: object) -> str:

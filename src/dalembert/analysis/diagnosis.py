@@ -32,7 +32,7 @@ from dalembert.systems.port_hamiltonian import PortHamiltonian
 
 
 @dataclass(repr=False)
-class Diagnosis:
+class Diagnosis(markup.Told):
     """The findings of `da.diagnose`; prints as a report."""
 
     name: str
@@ -59,7 +59,9 @@ class Diagnosis:
         """Whether a run can start from these values."""
         return self.consistent and not self.redundant and not self.singular_pose and self.index is not None
 
-    def _rows(self) -> list[tuple[str, str]]:
+    _wide = 20
+
+    def _told(self) -> tuple[str, markup.Facts]:
         """What was found, by name; rows without a name belong to the one before."""
         index = str(self.index) if self.index is not None else "undefined: the equations are singular here"
         rows = [("index", index), ("degrees of freedom", str(self.degrees_of_freedom))]
@@ -70,15 +72,8 @@ class Diagnosis:
         rows.append(("consistent", "yes" if self.consistent else "no"))
         rows += [(f"condition, {key}", f"{value:.1e}") for key, value in self.conditioning.items()]
         rows += [("" if i else "!", text) for i, text in enumerate(self.remarks)]
-        return [*rows, ("recommended", self.recommended), ("methods that fit", ", ".join(self.methods) or "none")]
-
-    def __str__(self) -> str:
-        return "\n".join([f"{self.name} ({self.kind})", *(f"  {name:<21} {text}" for name, text in self._rows())])
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return markup.card(f"{self.name} ({self.kind})", markup.facts(self._rows()))
+        rows += [("recommended", self.recommended), ("methods that fit", ", ".join(self.methods) or "none")]
+        return f"{self.name} ({self.kind})", rows
 
 
 @suggesting

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dalembert import markup
 from dalembert.analysis.measurements import Measurements
 from dalembert.errors import MethodError, suggest, suggesting
 from dalembert.hooks import Hook
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Fit:
     """What `da.fit` found; prints as a table.
 
@@ -91,27 +92,37 @@ class Fit:
         """Measured and fitted values over time, with the residuals below."""
         return PLOT(self)
 
-    def __str__(self) -> str:
-        wide = max(len(name) for name in self.names)
-        lines = [
-            f"fit of {self.system.name} by {self.solution.method}, step {self.solution.step:g}: "
-            f"{int(self.data.there.sum())} values, {self.degrees_of_freedom} degrees of freedom",
-            f"  {'':<{wide}}  {'value':>13}  {'standard error':>14}  {'guess':>11}",
-        ]
-        for name, value, error, guess in zip(self.names, self.theta, self.errors.values(), self.guess, strict=True):
-            lines.append(f"  {name:<{wide}}  {value:13.7g}  {error:14.2g}  {guess:11.5g}")
+    def _head(self) -> str:
+        counts = f"{int(self.data.there.sum())} values, {self.degrees_of_freedom} degrees of freedom"
+        return f"fit of {self.system.name} by {self.solution.method}, step {self.solution.step:g}: {counts}"
+
+    def _rows(self) -> list[tuple[str, str, str, str]]:
+        """Name, value, standard error and guess of what was free."""
+        columns = zip(self.names, self.theta, self.errors.values(), self.guess, strict=True)
+        return [(name, f"{value:.7g}", f"{error:.2g}", f"{guess:.5g}") for name, value, error, guess in columns]
+
+    def _remarks(self) -> list[str]:
+        """How well it fits, what is correlated, how it ended."""
+        said = [f"noise {self.deviation:.3g}, estimated from the residuals"]
         if self.data.known:
-            lines.append(
-                f"  chi-square {self.chi_square:.4g} for {self.degrees_of_freedom}: {self.deviation:.3f} of the stated noise"
-            )
-        else:
-            lines.append(f"  noise {self.deviation:.3g}, estimated from the residuals")
+            said = [f"chi-square {self.chi_square:.4g} for {self.degrees_of_freedom}: {self.deviation:.3f} of the stated noise"]
         strongest = np.abs(self.correlation - np.eye(len(self.names)))
         i, j = sorted(np.unravel_index(int(np.round(strongest, 9).argmax()), strongest.shape))
         if strongest[i, j] > 0.5:
-            lines.append(f"  strongest correlation: {self.names[i]} and {self.names[j]}, {self.correlation[i, j]:.3f}")
-        lines.append(f"  {self.evaluations} evaluations: {self.message}")
-        return "\n".join(lines)
+            said.append(f"strongest correlation: {self.names[i]} and {self.names[j]}, {self.correlation[i, j]:.3f}")
+        return [*said, f"{self.evaluations} evaluations: {self.message}"]
+
+    def __str__(self) -> str:
+        wide = max(len(name) for name in self.names)
+        rows = [("", "value", "standard error", "guess"), *self._rows()]
+        lines = [f"  {name:<{wide}}  {value:>13}  {error:>14}  {guess:>11}" for name, value, error, guess in rows]
+        return "\n".join([self._head(), *lines, *(f"  {text}" for text in self._remarks())])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        table = markup.table(("", "value", "standard error", "guess"), self._rows())
+        return markup.card(self._head(), table + "".join(markup.paragraph(text) for text in self._remarks()))
 
 
 PLOT: Hook[[Fit], Figure] = Hook("Fit.plot", "dalembert.plotting")

@@ -76,6 +76,8 @@ def fit(
     MethodError
         Where data do not determine what is to be fitted: it names what can be changed together without any effect.
 
+    Examples
+    --------
     >>> found = da.fit(pendulum, {"t": t, "x": x}, free=["l", "v"], method="rattle", step=0.01)
     >>> print(found)
     >>> found["l"], found.errors["l"], found.covariance

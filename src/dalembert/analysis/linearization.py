@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dalembert import markup
 from dalembert.analysis.local import Local, local
 from dalembert.analysis.observed import Observed, Outputs, observed
 from dalembert.analysis.spectrum import eigenvalues
@@ -33,11 +34,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Complex = NDArray[np.complex128]
+MOST = 24  # states and inputs whose matrices a notebook shows
 ON = 1e-6  # of the terms of a constraint: a point further off is none on it
 
 
-@dataclass(frozen=True)
-class Linearization:
+@dataclass(frozen=True, repr=False)
+class Linearization(markup.Told):
     """`s' = A s + B u`, `y = C s + D u` for deviations from a point; see `da.linearize`.
 
     `states` are the names of `s`: entries of the system's own state from which the others follow on the constraints. `rate` is
@@ -149,17 +151,27 @@ class Linearization:
                 "proper and has no state-space form: choose other outputs (lin.transfer(omega) holds all the same)"
             )
 
-    def __str__(self) -> str:
+    _wide = 11
+
+    def _told(self) -> tuple[str, markup.Facts]:
         where = "an equilibrium" if self.equilibrium else f"a point that moves (rates up to {np.abs(self.rate).max():.3g})"
         size = np.abs(self.A).max(initial=1.0)
-        lines = [
-            f"{self.system.name} near {where}: {len(self.states)} states, {len(self.inputs)} inputs, {len(self.outputs)} outputs",
-            f"  states       {_listed(self.states)}",
-            f"  inputs       {_listed(self.inputs)}",
-            f"  outputs      {_listed(self.outputs)}",
-            "  eigenvalues  " + _listed([_complex(x, size) for x in self.eigenvalues if x.imag >= 0]),
+        sizes = f"{len(self.states)} states, {len(self.inputs)} inputs, {len(self.outputs)} outputs"
+        return f"{self.system.name} near {where}: {sizes}", [
+            ("states", _listed(self.states)),
+            ("inputs", _listed(self.inputs)),
+            ("outputs", _listed(self.outputs)),
+            ("eigenvalues", _listed([_complex(x, size) for x in self.eigenvalues if x.imag >= 0])),
         ]
-        return "\n".join(lines)
+
+    def _more(self) -> tuple[str, str]:
+        whole = np.block([[self.A, self.B], [self.C, self.D]])
+        if whole.shape[1] > MOST:
+            return "", ""
+        whole = np.where(np.abs(whole) <= 1e-12 * np.abs(whole).max(initial=0.0), 0.0, whole)
+        names = [*(f"{name}'" for name in self.states), *self.outputs]
+        rows = [[name, *(f"{x:.5g}" for x in row)] for name, row in zip(names, whole, strict=True)]
+        return "A, B, C, D", markup.table(["", *self.states, *self.inputs], rows)
 
 
 BODE: Hook[[Linearization, Array], Figure] = Hook("Linearization.bode", "dalembert.plotting")
@@ -199,6 +211,8 @@ def linearize(
         `"energy"`; a function of `q`, `v`, `lam`, `t`, `u` and parameters; or such functions by name. By default the outputs of
         the ports of a `PortHamiltonian`, the coordinates of others.
 
+    Examples
+    --------
     >>> lin = da.linearize(cart, at=da.equilibrium(cart, q=[0.0, 0.0]), outputs=["x", "theta"])
     >>> lin.A, lin.B, lin.C, lin.D, lin.eigenvalues
     >>> lin.modes(), lin.bode(), lin.to_control()

@@ -83,6 +83,8 @@ def optimize_inputs(
     iterations
         Of IPOPT, at most.
 
+    Examples
+    --------
     >>> found = da.optimize_inputs(cart, "midpoint", q=[0, np.pi], end={"q": [0, 0], "v": [0, 0]}, t_end=2.0, step=0.02,
     ...                            bounds={"force": (-20, 20)})
     >>> da.simulate(cart, "midpoint", q=[0, np.pi], u=found.inputs, t_end=2.0, step=0.02)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dalembert import markup
 from dalembert.errors import suggesting
 from dalembert.hooks import Hook
 from dalembert.named import Array
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-@dataclass(frozen=True)
-class Manoeuvre:
+@dataclass(frozen=True, repr=False)
+class Manoeuvre(markup.Told):
     """Inputs that were found, each held from its time on, and the run with them: `da.simulate(..., u=found.inputs)`.
 
     `missed` is what is left of the end condition in that run, `defect` the largest difference between it and the states of the
@@ -41,17 +42,15 @@ class Manoeuvre:
         """Inputs and coordinates over time."""
         return PLOT(self)
 
-    def __str__(self) -> str:
+    def _told(self) -> tuple[str, markup.Facts]:
         s = self.solution
         sizes = ", ".join(f"{a:.4g} .. {b:.4g}" for a, b in zip(self.u.min(axis=0), self.u.max(axis=0), strict=True))
-        lines = [
-            f"manoeuvre of {s.system.name} by {s.method}, t = {s.t[0]:g} .. {s.t[-1]:g}, {len(self.t)} inputs held",
-            f"  cost          {self.cost:.8g}",
-            f"  inputs        {sizes}",
-            f"  end missed    {self.missed:.1e}",
-            f"  iterations    {self.iterations}: {self.message}",
+        return f"manoeuvre of {s.system.name} by {s.method}, t = {s.t[0]:g} .. {s.t[-1]:g}, {len(self.t)} inputs held", [
+            ("cost", f"{self.cost:.8g}"),
+            ("inputs", sizes),
+            ("end missed", f"{self.missed:.1e}"),
+            ("iterations", f"{self.iterations}: {self.message}"),
         ]
-        return "\n".join(lines)
 
 
 PLOT: Hook[[Manoeuvre], Figure] = Hook("Manoeuvre.plot", "dalembert.plotting")

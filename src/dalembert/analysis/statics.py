@@ -10,6 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dalembert import markup
 from dalembert.analysis.balance import Balance
 from dalembert.analysis.local import Equations, Local, local, null_space, pseudo_inverse
 from dalembert.analysis.spectrum import eigenvalues
@@ -33,8 +34,8 @@ VERDICTS = {
 }
 
 
-@dataclass(frozen=True)
-class Equilibrium(Named):
+@dataclass(frozen=True, repr=False)
+class Equilibrium(markup.Told, Named):
     """A state of rest: `q` and `lam` (or `x`; or `y`, `z`), what is left of the equations, and whether it is stable.
 
     Unpacks as keywords, `da.simulate(system, method, **da.equilibrium(system), ...)`. Of dependent constraints, `lam` are the
@@ -90,7 +91,9 @@ class Equilibrium(Named):
         values = np.linalg.eigvalsh((stiffness + stiffness.T) / 2)
         return bool(values[0] > 1e-9 * max(values[-1], 0.0))
 
-    def __str__(self) -> str:
+    _wide = 14
+
+    def _told(self) -> tuple[str, markup.Facts]:
         rows = [(name, _text(value)) for name, value in self.values.items()]
         said = f"{self.stability}: {VERDICTS[self.stability]}"
         rows += [("residual", f"{self.residual:.1e} of the terms"), ("stability", said)]
@@ -98,7 +101,7 @@ class Equilibrium(Named):
             fastest = self.eigenvalues[int(np.argmax(self.eigenvalues.real))]
             rows.append(("fastest growth", f"{fastest.real:.6g} per unit of time"))
         head = f"equilibrium of {self.system.name}" + (f", u = {self.u}" if self.u.any() else "")
-        return "\n".join([head, *(f"  {name:<14}  {value}" for name, value in rows)])
+        return head, rows
 
 
 def _text(value: Array) -> str:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from dalembert import markup
 from dalembert.analysis.local import Local
 from dalembert.analysis.spectrum import pairs
 from dalembert.checking import positive, whole
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 Complex = NDArray[np.complex128]
 
 
-@dataclass(frozen=True)
-class Mode:
+@dataclass(frozen=True, repr=False)
+class Mode(markup.Told):
     """One free motion `w(t) = w0 + Re(shape exp(eigenvalue t))`.
 
     `frequency` in cycles and `omega` in radians per unit of time; `damping` is the ratio `-Re / |eigenvalue|`, negative for a
@@ -122,15 +123,20 @@ class Mode:
         points = self.system.numeric("points", self.par, t=self.t, **{first: self.at[first]})[0]
         return float(np.ptp(points, axis=0).max(initial=0.0)) / 6 or 0.3
 
-    def __str__(self) -> str:
-        names = ", ".join(f"{c} {x:.4g}" for c, x in zip(self.system.coordinates, self.shape, strict=False) if abs(x) > 1e-9)
-        return f"mode of {self.system.name}: frequency {self.frequency:.6g}, damping {self.damping:.4g}; {names}"
+    def _told(self) -> tuple[str, markup.Facts]:
+        names = [f"{c} {x:.4g}" for c, x in zip(self.system.coordinates, self.shape, strict=False) if abs(x) > 1e-9]
+        more = f", ... ({len(names)})" if len(names) > 12 else ""
+        return f"mode of {self.system.name}", [
+            ("frequency", f"{self.frequency:.6g} (omega {self.omega:.6g})"),
+            ("damping", f"{self.damping:.4g}"),
+            ("shape", ", ".join(names[:12]) + more),
+        ]
 
 
 PLOT: Hook[[Mode, Axes | None, float], Axes] = Hook("Mode.plot", "dalembert.plotting")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Modes(Sequence[Mode]):
     """All modes, lowest frequency first. Prints as a table."""
 
@@ -170,13 +176,24 @@ class Modes(Sequence[Mode]):
         """Shapes in the coordinates, one row each."""
         return np.array([mode.shape for mode in self.modes])
 
-    def __str__(self) -> str:
-        rows = [f"modes of {self.name}", "   no.   frequency       omega     damping   largest in"]
+    def _rows(self) -> Iterator[tuple[str, str, str, str, str]]:
+        """Number, frequency, omega, damping and the coordinates that move most, of each mode."""
         for k, mode in enumerate(self.modes, 1):
             order = np.argsort(-np.round(np.abs(mode.shape), 9), kind="stable")[:3]
             most = ", ".join(mode.system.coordinates[i] for i in order if abs(mode.shape[i]) > 0.3)
-            rows.append(f"  {k:4d}  {mode.frequency:10.5g}  {mode.omega:10.5g}  {mode.damping:10.3g}   {most}")
+            yield f"{k}", f"{mode.frequency:.5g}", f"{mode.omega:.5g}", f"{mode.damping:.3g}", most
+
+    def __str__(self) -> str:
+        rows = [f"modes of {self.name}", "   no.   frequency       omega     damping   largest in"]
+        rows += [f"  {k:>4}  {f:>10}  {omega:>10}  {damping:>10}   {most}" for k, f, omega, damping, most in self._rows()]
         return "\n".join(rows)
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        heads = ("no.", "largest in", "frequency", "omega", "damping")
+        rows = [(k, most, *numbers) for k, *numbers, most in self._rows()]
+        return markup.card(f"modes of {self.name}", markup.table(heads, rows, left=2))
 
 
 def modes_of(system: System, values: Mapping[str, Array], t: float, par: Array, local: Local) -> Modes:

@@ -69,6 +69,8 @@ def export_fmu(
     q, v, p, x, y, z, u, parameters
         Start values, as for `simulate`; inputs are constants here.
 
+    Examples
+    --------
     >>> da.export_fmu(double_pendulum, "rattle", "pendulum.fmu", step=0.001)
     """
     check_call(system, "auto")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.checking import one_of, positive, shown
 from dalembert.errors import ModelError, suggesting
+from dalembert.markup import card, facts, short
 from dalembert.mechanisms import rotations, shapes
 from dalembert.mechanisms.acting import Acting
 from dalembert.mechanisms.assembled import Assembled
@@ -17,6 +19,8 @@ from dalembert.mechanisms.bodies import Body, Particle, weighed
 from dalembert.mechanisms.jointing import Jointing
 from dalembert.mechanisms.saving import Saving
 from dalembert.mechanisms.shapes import Shape
+
+MOST = 60  # parts that a notebook lists
 
 
 class Mechanism(Jointing, Acting, Saving):
@@ -144,3 +148,27 @@ class Mechanism(Jointing, Acting, Saving):
     def __repr__(self) -> str:
         counts = f"{len(self.bodies)} bodies, {len(self.joints)} joints, {len(self.forces)} forces"
         return f"<Mechanism {self.name!r} in {self.dimension} dimensions: {counts}>"
+
+    def _repr_html_(self) -> str:
+        rows = [("gravity", short(self.gravity[: self.dimension]))]
+        rows += [(name, f"{_kind(body)}, mass {body.mass:.6g}") for name, body in self.bodies.items()]
+        rows += [
+            (name, f"{_kind(part)} {_where(part)}") for name, part in {**self.joints, **self.couplings, **self.forces}.items()
+        ]
+        rows += [(name, f"sensor {_where(part)}") for name, part in self.sensors.items()]
+        more = [("", f"... ({len(rows)} in all)")] if len(rows) > MOST else []
+        return card(repr(self).strip("<>"), facts([*rows[:MOST], *more]))
+
+
+def _kind(part: object) -> str:
+    """What a part is, in words: `TorsionSpring` is a torsion spring."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(part).__name__).lower()
+
+
+def _where(part: object) -> str:
+    """The joints or bodies that a part belongs to."""
+    return " - ".join(
+        ".".join(value) if isinstance(value, tuple) else str(value)
+        for key in ("joint", "first", "second", "a", "b", "body", "other")
+        if (value := getattr(part, key, None)) is not None
+    )

@@ -79,6 +79,8 @@ class ODE(_FirstOrder):
     parameters, name, initial
         As for `Mechanical`; the initial value is called `x`.
 
+    Examples
+    --------
     >>> decay = da.ODE(lambda t, x, k: -k * x, initial={"x": [1.0]}, parameters={"k": 2.0})
     >>> da.simulate(decay, "rk4", t_end=1.0, step=0.01).x[-1]
     """
