@@ -48,6 +48,7 @@ myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # types of arrays fill pages; docstrings say what is meant
+napoleon_attr_annotations = False  # the same
 default_role = "literal"  # single backquotes in docstrings are code
 html_math_renderer = "mathml"
 
