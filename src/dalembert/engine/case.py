@@ -69,9 +69,9 @@ class Case:
             raise left[1]
         return cls(system, method, par, inputs, t0, values, None if lam is None else given_multipliers(system, lam))
 
-    def engine(self, vectors: bool = True) -> Engine:
+    def engine(self) -> Engine:
         """The engine of the method on the system."""
-        return prepare(self.system, self.method, vectors)
+        return prepare(self.system, self.method)
 
     def state(self, layout: Layout) -> Array:
         """The state vector at the start: the values, and what the method carries along."""
@@ -156,13 +156,12 @@ def _projected(system: System, values: Values, par: Array, t: float, u: Array) -
     return {name: found.values[name] for name in system.state}
 
 
-def prepare(system: System, method: Method, vectors: bool = True) -> Engine:
+def prepare(system: System, method: Method) -> Engine:
     """The engine of a method on a system, built once and kept with the system."""
     if method.external:
         raise MethodError(f"{method} runs outside of the engine: it has no derivatives, sections or steps of its own to repeat")
     with _BUILDING:  # methods may set options of CasADi that hold for the whole process while they build
-        key = method if vectors or system.vectors is system else (method, "numbers")
-        return system.cache.get(Engine, key, lambda: _build(system, method, vectors), ENGINES)
+        return system.cache.get(Engine, method, lambda: _build(system, method), ENGINES)
 
 
 def _diagonal(system: System) -> bool:
@@ -170,8 +169,8 @@ def _diagonal(system: System) -> bool:
     return isinstance(system, Mechanical) and system.constant_mass and system.function("mass").sparsity_out(0).is_diag()
 
 
-def _build(system: System, method: Method, vectors: bool) -> Engine:
-    own = system.vectors if vectors and method.vectorial and _diagonal(system) else system
+def _build(system: System, method: Method) -> Engine:
+    own = system.vectors if method.vectorial and _diagonal(system) else system
     program = Program(replace(method.step(own), kept=method.kept(own)))
     return Engine(program, _settling(system, program))
 

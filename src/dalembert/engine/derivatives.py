@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
+import casadi as ca
 import numpy as np
 
 from dalembert.engine import adjoint, compiler
@@ -14,6 +15,7 @@ from dalembert.engine.newton import Array
 from dalembert.engine.program import Program
 from dalembert.engine.runners import LARGEST_COMPILED
 from dalembert.engine.settling import Settling
+from dalembert.engine.sparse_linear import SparseLinearization
 from dalembert.engine.tangents import NativeSweep, source
 from dalembert.engine.tape import Rows
 from dalembert.errors import CompilerError
@@ -37,8 +39,12 @@ class Sweeps:
         return Changes.of(self.program)
 
     @cached_property
-    def linear(self) -> Linearization:
-        return Linearization(self.changes)
+    def linear(self) -> Linearization | SparseLinearization:
+        p = self.program
+        if not p.large:
+            return Linearization(self.changes)
+        equations = ca.vertcat(*(solve.residual for solve in p.step.solves))
+        return SparseLinearization(p.common, ca.vertcat(*p.unknowns), equations, ca.vertcat(*p.step.next.values()))
 
     def _code(self, kind: str) -> tuple[Sweep, str]:
         if kind not in self._sources:
@@ -48,8 +54,10 @@ class Sweeps:
 
     def compiled(self, kind: str, compile: bool | str, steps: int) -> NativeSweep | None:
         """The compiled sweep, where that pays or is wanted: by count of operations, not by the clock."""
+        if self.program.large or compile is False:
+            return None
         operations = self.program.operations
-        if compile is False or operations > LARGEST_COMPILED or compiler.find() is None:
+        if operations > LARGEST_COMPILED or compiler.find() is None:
             return None
         if kind in self._native:
             return self._native[kind]
@@ -156,6 +164,7 @@ def _sound(sweeps: Sweeps, kind: str, native: NativeSweep, row: Rows) -> bool:
     """Whether the compiled sweep and partial pivoting agree on one step."""
     n, p, m = sweeps.changes.sizes
     one, par, u, zero = np.ones((1, n)), np.ones((1, p)), np.ones((1, 1, m)), np.zeros((1, n))
+    assert isinstance(sweeps.linear, Linearization)
     A, *_ = sweeps.linear.matrices(row)
     if kind == "ahead":
         expected = np.hstack([one, par, u[0]]) @ A[0].T

@@ -46,7 +46,7 @@ class Slope:
             entries = np.unique(matrix.to_DM().nonzeros())
             if len(entries) == 1:
                 return cls(rows, columns, float(entries[0]))
-        return cls(rows, columns, matrix.nz[:])
+        return cls(rows, columns, _nonzeros(matrix))
 
     @classmethod
     def selection(cls, columns: Indices, rows: Indices | None = None, factor: Entries = 1.0) -> Slope:
@@ -80,6 +80,11 @@ class Slope:
             return self
         matrix = self.matrix((int(self.rows.max()) + 1, width))
         return Slope.of(matrix)
+
+
+def _nonzeros(x: MX) -> MX:
+    """The nonzeros of a matrix as a column, also of one with a single row."""
+    return ca.vec(x.nz[:])
 
 
 def _filled(slope: Slope) -> MX:
@@ -162,7 +167,7 @@ class _Walk:
 
     def _slope(self, op: int, mx: MX, value: MX, number: int, v: list[MX], slopes: list[Slope | None]) -> Slope | None:
         have = [j for j, slope in enumerate(slopes) if slope is not None]
-        if not have or (op == ca.OP_SUB and slopes[0] is slopes[1]):  # what rounding takes from a sum does not vary
+        if not have or (op == ca.OP_SUB and _remainder(mx)):  # what rounding takes from a sum does not vary
             return None
         parts = []
         for j in have:
@@ -172,6 +177,15 @@ class _Walk:
                     slope = slope.gathered(self.width)
                 parts.append(slope if own.plain and len(own.rows) == v[j].nnz() else own @ slope)
         return _sum([p for p in parts if len(p.rows)])
+
+
+def _remainder(mx: MX) -> bool:
+    """Whether this is `b - (s - a)` with `s = a + b`: see `two_sum` in methods/step.py."""
+    b, rest = mx.dep(0), mx.dep(1)
+    if not rest.is_op(ca.OP_SUB) or not rest.dep(0).is_op(ca.OP_ADD):
+        return False
+    s, a = rest.dep(0), rest.dep(1)
+    return {x.__hash__() for x in (s.dep(0), s.dep(1))} == {a.__hash__(), b.__hash__()}
 
 
 def _matrix(op: int, mx: MX, value: MX, number: int, v: list[MX], j: int) -> Slope | None:
@@ -199,7 +213,7 @@ def _matrix(op: int, mx: MX, value: MX, number: int, v: list[MX], j: int) -> Slo
     if op == ca.OP_MTIMES:
         return _product(value, v, j)
     if op == ca.OP_DOT:
-        return Slope.selection(every, np.zeros_like(every), v[1 - j].nz[:])
+        return Slope.selection(every, np.zeros_like(every), _nonzeros(v[1 - j]))
     if op == ca.OP_CALL:
         return _called(mx.which_function(), number, v, j)
     return _elementwise(op, value, v, j)
@@ -246,7 +260,7 @@ def _elementwise(op: int, value: MX, v: list[MX], j: int) -> Slope:
     linear = {ca.OP_ADD: (1.0, 1.0), ca.OP_SUB: (1.0, -1.0), ca.OP_NEG: (-1.0,), ca.OP_TWICE: (2.0,)}
     if op in linear:
         return Slope.selection(places, factor=linear[op][j])
-    flat = [x.nz[:] for x in v]
+    flat = [_nonzeros(x) for x in v]
     if op == ca.OP_MUL and v[0].__hash__() != v[1].__hash__():
         return Slope.selection(places, factor=flat[1 - j])
     if op == ca.OP_DIV and j == 0:
@@ -275,8 +289,8 @@ def _called(function: ca.Function, number: int, v: list[MX], j: int) -> Slope | 
         pattern, entries = _mapped(local, number, v, j, count)
     elif local.is_a("MXFunction") and count == 1:
         symbols: list[MX] = local.mx_in()
-        slope = jacobian(local.call(symbols, True)[number].nz[:], symbols[j])
-        pattern, entries = slope.sparsity(), ca.substitute([slope.nz[:]], symbols, v)[0]
+        slope = jacobian(_nonzeros(local.call(symbols, True)[number]), symbols[j])
+        pattern, entries = slope.sparsity(), ca.substitute([_nonzeros(slope)], symbols, v)[0]
     else:
         raise Unknown
     rows, columns = (np.array(x, dtype=np.int64) for x in pattern.get_triplet())
@@ -288,6 +302,6 @@ def _called(function: ca.Function, number: int, v: list[MX], j: int) -> Slope | 
 def _mapped(local: ca.Function, number: int, v: list[MX], j: int, count: int) -> tuple[ca.Sparsity, MX]:
     """The pattern of a local Jacobian, and its entries for all repetitions."""
     own = local.sx_in()
-    slope = ca.jacobian(local.call(own)[number].nz[:], own[j])
-    (entries,) = mapped(ca.Function("slopes", own, [slope.nz[:]]), count, *v)
+    slope = ca.jacobian(ca.vec(local.call(own)[number].nz[:]), own[j])
+    (entries,) = mapped(ca.Function("slopes", own, [ca.vec(slope.nz[:])]), count, *v)
     return slope.sparsity(), ca.vec(entries)

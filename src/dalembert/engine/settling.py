@@ -15,6 +15,7 @@ from dalembert.engine import kinds
 from dalembert.engine.adjoint import Changes
 from dalembert.engine.linear import Linearization
 from dalembert.engine.program import Program
+from dalembert.engine.sparse_linear import SparseLinearization
 from dalembert.engine.tape import Rows
 from dalembert.systems.base import System
 
@@ -25,8 +26,10 @@ class Settling:
     """The equations of what follows, for a program's state; `linear` is None where nothing does."""
 
     def __init__(self, system: System, program: Program) -> None:
+        self.linear: Linearization | SparseLinearization | None = None
+        if system.vectors is not system and "lam" not in program.step.start.values():
+            return  # in mechanics multipliers alone follow: no need to write many elements out
         found = kinds.implied(system)
-        self.linear: Linearization | None = None
         if found is None:
             return
         parts = {name: found.parts[kind] for name, kind in program.step.start.items() if kind in found.parts}
@@ -40,8 +43,11 @@ class Settling:
         common = [ca.vertcat(*before.values()), system.t, SX.sym("h"), system.u, system.par]
         after = ca.vertcat(*({**before, **parts}[name] for name in before))
         x, residual = found.unknowns, ca.densify(found.residual)
-        self.linear = Linearization(Changes(common, [(x, residual)], after))
-        self._function = ca.Function("settled", [x, *common], [residual, ca.densify(ca.jacobian(residual, x))])
+        if program.large:
+            self.linear = SparseLinearization(common, x, residual, after)
+        else:
+            self.linear = Linearization(Changes(common, [(x, residual)], after))
+        self._function = ca.Function("settled", [x, *common], [residual, ca.jacobian(residual, x)])
         self._size, self._part = x.numel(), program.fields[next(iter(parts))]
 
     def solved(self, rows: Rows) -> Rows:
@@ -50,5 +56,5 @@ class Settling:
         x[len(x) - len(known) :] = known
         for _ in range(2):  # the equations are linear in what is not known
             residual, slope = self._function(x, rows.before[0], rows.t[0], rows.h, rows.u[0], rows.par)
-            x -= np.linalg.solve(slope.full(), residual.full()[:, 0])
+            x -= np.array(ca.solve(slope, residual, "csparse")).ravel()
         return replace(rows, unknowns=x[None])

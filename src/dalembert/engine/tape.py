@@ -85,7 +85,7 @@ class Tape:
 
     def __init__(self, case: Case, grid: Grid, rule: Rule, compile: bool | str, progress: bool | None) -> None:
         self.case, self.grid, self._rule, self._compile = case, grid, rule, compile
-        self.engine = case.engine(vectors=False)  # derivatives are those of single numbers
+        self.engine = case.engine()
         p = self.program = self.engine.program
         self.start = case.state(p)
         row = 8 * (p.n_state + p.n_unknowns)
