@@ -187,3 +187,21 @@ def test_the_form_of_index_zero_has_the_multipliers_as_states():
 def test_a_hamiltonian_that_is_a_constant_nan_is_refused_by_its_name():
     with pytest.raises(da.ModelError, match="hamiltonian has nan as its entry 1"):
         da.Hamiltonian(("x",), hamiltonian=lambda q, p: np.nan)
+
+
+def test_numbers_are_parameters_where_that_is_asked_for():
+    """Constants by the names of their roles, or parameters that stand in place of functions; the motion is the same."""
+    given = {"mass": [1.0, 2.0], "dissipation": 0.3, "force": [0.0, -9.81]}
+    start = {"q": [0.0, 0.0], "v": [1.0, 0.5], "t_end": 0.5, "step": 0.01}
+    plain = da.Mechanical(2, **given)
+    named = da.Mechanical(2, **given, parameters=True)
+    own = da.Mechanical(2, mass="m", dissipation="c", force=given["force"], parameters={"m": np.diag([1.0, 2.0]), "c": 0.3})
+    assert (list(plain.parameters), list(named.parameters), list(own.parameters)) == ([], list(given), ["m", "c"])
+    reference = da.simulate(plain, "energy-momentum", **start)
+    for system in (named, own):
+        np.testing.assert_allclose(da.simulate(system, "energy-momentum", **start).q, reference.q, rtol=0, atol=1e-15)
+    free = da.simulate(named, "energy-momentum", **start, parameters={"dissipation": 0.0, "mass": [3.0, 4.0]})
+    np.testing.assert_allclose(free.q[-1], [0.5, 0.25 - 9.81 / 8 * 0.25], rtol=1e-12)
+    assert list(da.Mechanical(1, mass=1.0, parameters=False).parameters) == []
+    with pytest.raises(da.ModelError, match="a parameter's name, not the string 'mm'; did you mean 'm'"):
+        da.Mechanical(1, mass="mm", parameters={"m": 1.0})

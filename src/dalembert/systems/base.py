@@ -171,7 +171,12 @@ class System(ABC):
         known = self._arguments() | {key: partial(_given, value) for key, value in (extra or {}).items()}
         arguments = {key: known[key] for key in allowed if key in known} | self._parameter_symbols()
         if isinstance(function, str):
-            raise ModelError(f"{role} must be a function or a constant, not the string {function!r}")
+            if function not in self.parameters:
+                hint = suggest(function, self.parameters) if self.parameters else ""
+                raise ModelError(
+                    f"{role} must be a function, a constant or a parameter's name, not the string {function!r}{hint}"
+                )
+            return tracing.to_sx(self._parameter_symbols()[function]())
         return tracing.call(role, function, tracing.Lazy(arguments), known | arguments)
 
     def _define(self, role: str, expression: SX) -> None:

@@ -59,7 +59,8 @@ class Mechanical(Constrained):
     gyroscopic
         False where `force` has the gyroscopic terms that go with `kinematics`.
     parameters
-        Name and value of each parameter; functions use them by name.
+        Name and value of each parameter; functions use them by name, and a name may stand in place of a function: `mass="m"`.
+        With True, numbers given as `mass`, `dissipation` and `force` are parameters of these names.
     invariants
         `w(q)`, at most quadratic (squared distances, say). `potential` and `holonomic` may then use
         the argument `invariants`, which makes the discrete gradients of `energy-momentum` equivariant.
@@ -99,7 +100,7 @@ class Mechanical(Constrained):
         inputs: Inputs | None = None,
         kinematics: Model | None = None,
         gyroscopic: bool = True,
-        parameters: Mapping[str, ArrayLike] | None = None,
+        parameters: Mapping[str, ArrayLike] | bool | None = None,
         invariants: Model | None = None,
         dimension: int | None = None,
         name: str | None = None,
@@ -107,6 +108,13 @@ class Mechanical(Constrained):
         picture: Picture | None = None,
         elements: Sequence[Element] | None = None,
     ) -> None:
+        if isinstance(parameters, bool):
+            named = numbers_of({"mass": mass, "dissipation": dissipation, "force": force}) if parameters else {}
+            mass = "mass" if "mass" in named else mass
+            dissipation, force = (
+                x if name not in named else name for name, x in (("dissipation", dissipation), ("force", force))
+            )
+            parameters = named
         super().__init__(coordinates, parameters_of(elements, parameters), name, initial, dimension)
         if kinematics is not None:
             self._define_kinematics(kinematics)
@@ -317,3 +325,9 @@ class Mechanical(Constrained):
     def to_hamiltonian(self) -> Hamiltonian:
         """The same system with `H(q, p) = p^T M(q)^-1 p / 2 + V(q)`; trajectories agree."""
         return conversions.to_hamiltonian(self)
+
+
+def numbers_of(roles: Mapping[str, Model | None]) -> dict[str, ArrayLike]:
+    """What was given as numbers, and not as a function, an expression or a name."""
+    given = {role: value for role, value in roles.items() if value is not None and not callable(value)}
+    return {role: value for role, value in given.items() if not isinstance(value, (str, SX, ca.DM, ca.MX))}
