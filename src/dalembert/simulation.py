@@ -26,6 +26,7 @@ from dalembert.engine.kinds import Values
 from dalembert.engine.literal import Literal, Newton
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
+from dalembert.engine.progress import Stages
 from dalembert.engine.reduced import Integrators
 from dalembert.engine.runners import Engine
 from dalembert.engine.sampling import SampledWays
@@ -124,7 +125,7 @@ def simulate(
     if wanted_at is not None and any(event.acts for event in wanted):
         raise MethodError("t_eval does not go with events that act, where the motion jumps; ask sol.at(times) afterwards")
     given = {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z}
-    with recognised():
+    with recognised(), Stages(progress):
         rest, controllers = sampled.split(system, u)
         sampled.check(controllers, grid, controller is not None)
         case = Case.of(system, method, given, t0=t0, u=rest, parameters=parameters, lam=lam)

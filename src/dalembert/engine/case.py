@@ -17,6 +17,7 @@ from dalembert.engine.kinds import Given, Values
 from dalembert.engine.machine import memory as physical_memory
 from dalembert.engine.newton import EPS, Rule
 from dalembert.engine.program import Program
+from dalembert.engine.progress import stage
 from dalembert.engine.run import Grid, Layout, resolution
 from dalembert.engine.runners import Engine, Settle
 from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, InconsistentState, MethodError, ModelError
@@ -58,6 +59,7 @@ class Case:
         lam: ArrayLike | None = None,
     ) -> Case:
         """The case of a call; what is wrong with it is said before any work is done."""
+        stage("the start")
         method = find(method)
         method.check(system)
         par, t0 = system.pack(parameters), number("t0", t0)
@@ -170,6 +172,7 @@ def _diagonal(system: System) -> bool:
 
 
 def _build(system: System, method: Method) -> Engine:
+    stage("equations")
     own = system.vectors if method.vectorial and _diagonal(system) else system
     program = Program(replace(method.step(own), kept=method.kept(own)))
     return Engine(program, _settling(system, program))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
+from dalembert.engine import progress
 from dalembert.engine.large import LargeStage, Link
 from dalembert.engine.newton import Array
 from dalembert.engine.nodes import ITERATE, RUN, SOLVE, Bind, Call, Nodes, Work
@@ -87,6 +88,7 @@ class Chain:
     rare = False
 
     def __init__(self, stage: LargeStage, x: Array, known: list[Array], bind: Bind, earlier: list[Chain]) -> None:
+        progress.stage("operations")
         links, self.names, self._tape = stage.links, stage.names, Tape(bind)
         self.nodes = nodes = self._tape.nodes
         self._zero, self._x = nodes.source(np.zeros(len(x)), RUN), nodes.source(x, ITERATE)

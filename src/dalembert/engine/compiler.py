@@ -20,6 +20,7 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
+from dalembert.engine.progress import stage
 from dalembert.errors import CompilerError
 
 # No fast-math and no contraction: compiled steps are those of the virtual machine, bit by bit where libm agrees.
@@ -174,6 +175,7 @@ def _compiled(source: str, command: tuple[str, ...], more: tuple[str, ...], plac
         c_file.write_text(source, encoding="utf-8")
         for native in (NATIVE, ()):
             full = [*command, *_flags(source), *more, *native, str(c_file), "-o", str(built), "-lm"]
+            stage("compiling")
             run = subprocess.run(full, capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL)
             if run.returncode == 0 and built.is_file():
                 break

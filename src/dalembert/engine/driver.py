@@ -11,7 +11,7 @@ from dalembert.engine.inputs import Inputs
 from dalembert.engine.interrupts import recognised
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
-from dalembert.engine.progress import Bar
+from dalembert.engine.progress import Bar, ready
 from dalembert.engine.run import Array, Grid, Layout, Run, Stand, Stat, Stretch
 from dalembert.engine.runners import Engine, Ways, step_inputs
 from dalembert.engine.steps import Equal, Explain, March, Shortened, Stepper
@@ -95,6 +95,7 @@ def integrate(
         loop.resume()
     if watch is not None:
         watch.begin(memory.state, inside, None if run.done else grid.t0)
+    ready()
     with Bar(progress, stepper.total) as bar:
         try:
             with recognised():

@@ -16,6 +16,7 @@ from dalembert.engine.factors import Factors
 from dalembert.engine.jacobians import jacobian
 from dalembert.engine.looks import measured, weighing
 from dalembert.engine.program import Program
+from dalembert.engine.progress import stage
 from dalembert.methods.step import Chained, Linked, Step
 
 SX = ca.SX
@@ -107,6 +108,7 @@ class LargeProgram(Program):
     @cached_property
     def large_stages(self) -> list[LargeStage]:
         """The solves of the step."""
+        stage("slopes")
         out, known = [], list(self.common)
         for k, (solve, chain) in enumerate(zip(self.step.solves, self.linked.chains, strict=True)):
             x, hot = solve.unknowns, [*self.hot, *known[len(self.common) :]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from contextvars import ContextVar, Token
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -12,10 +13,12 @@ if TYPE_CHECKING:
 
 
 class Bar:
-    """A bar for work of more than about two seconds (always with `True`, never with `False`)."""
+    """A bar for work of more than about two seconds (always with `True`, never with `False`); a passing one leaves no trace."""
 
-    def __init__(self, wanted: bool | None, total: int, verb: str = "simulating", unit: str = "steps") -> None:
-        self.wanted, self.total, self.verb, self.unit = wanted, total, verb, unit
+    def __init__(
+        self, wanted: bool | None, total: int, verb: str = "simulating", unit: str = "steps", passing: bool = False
+    ) -> None:
+        self.wanted, self.total, self.verb, self.unit, self.passing = wanted, total, verb, unit, passing
         self.begun = time.perf_counter()
         self.bar: Progress | None = None
         self.task: TaskID | None = None
@@ -37,13 +40,13 @@ class Bar:
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
             self.bar = Progress(
-                TextColumn(self.verb), BarColumn(), MofNCompleteColumn(), TextColumn(self.unit), TimeRemainingColumn(),
-                console=Console(stderr=True, force_jupyter=None if widgets else False),
+                TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn(self.unit), TimeRemainingColumn(),
+                console=Console(stderr=True, force_jupyter=None if widgets else False), transient=self.passing,
             )  # fmt: skip
             self.bar.start()
-            self.task = self.bar.add_task("run", total=self.total)
+            self.task = self.bar.add_task(self.verb, total=self.total)
         if self.task is not None:
-            self.bar.update(self.task, completed=done)
+            self.bar.update(self.task, completed=done, description=self.verb)
 
     def close(self) -> None:
         """Take the bar away."""
@@ -56,3 +59,47 @@ class Bar:
 
     def __exit__(self, *error: object) -> None:
         self.close()
+
+
+STAGES = ("the start", "equations", "slopes", "operations", "compiling")  # of what is done before the first step
+_SHOWN: ContextVar[Stages | None] = ContextVar("stages", default=None)
+
+
+class Stages:
+    """The bar of what is done before a run, stage by stage; it makes way for that of the run."""
+
+    def __init__(self, wanted: bool | None) -> None:
+        self._bar = Bar(wanted, len(STAGES), unit="stages", passing=True)
+        self._token: Token[Stages | None] | None = None
+
+    def show(self, name: str) -> None:
+        self._bar.verb = f"setting up: {name}"
+        self._bar.show(STAGES.index(name))
+
+    def close(self) -> None:
+        """Take the bar away; later stages are not shown."""
+        self._bar.close()
+        self._bar.wanted = False
+
+    def __enter__(self) -> Stages:
+        self._token = _SHOWN.set(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+        if self._token is not None:
+            _SHOWN.reset(self._token)
+
+
+def stage(name: str) -> None:
+    """Say what is done now, where a call shows it."""
+    shown = _SHOWN.get()
+    if shown is not None:
+        shown.show(name)
+
+
+def ready() -> None:
+    """All is set up: the run begins."""
+    shown = _SHOWN.get()
+    if shown is not None:
+        shown.close()
