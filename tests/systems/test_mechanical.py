@@ -203,5 +203,5 @@ def test_numbers_are_parameters_where_that_is_asked_for():
     free = da.simulate(named, "energy-momentum", **start, parameters={"dissipation": 0.0, "mass": [3.0, 4.0]})
     np.testing.assert_allclose(free.q[-1], [0.5, 0.25 - 9.81 / 8 * 0.25], rtol=1e-12)
     assert list(da.Mechanical(1, mass=1.0, parameters=False).parameters) == []
-    with pytest.raises(da.ModelError, match="a parameter's name, not the string 'mm'; did you mean 'm'"):
+    with pytest.raises(da.ModelError, match="or name a parameter, not be 'mm'; did you mean 'm'"):
         da.Mechanical(1, mass="mm", parameters={"m": 1.0})

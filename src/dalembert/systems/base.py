@@ -173,9 +173,7 @@ class System(ABC):
         if isinstance(function, str):
             if function not in self.parameters:
                 hint = suggest(function, self.parameters) if self.parameters else ""
-                raise ModelError(
-                    f"{role} must be a function, a constant or a parameter's name, not the string {function!r}{hint}"
-                )
+                raise ModelError(f"{role} must be a function or a constant, or name a parameter, not be {function!r}{hint}")
             return tracing.to_sx(self._parameter_symbols()[function]())
         return tracing.call(role, function, tracing.Lazy(arguments), known | arguments)
 
