@@ -22,6 +22,9 @@ def export_fmu(
     parameter: Parameter = None,
     initial: Initial = None,
     u: Inputs = "",
+    binary: Annotated[
+        bool, typer.Option("--binary/--source-only", help="A binary for this machine, or the source in C alone.")
+    ] = True,
     quiet: Quiet = False,
 ) -> None:
     """Write a model with its method as an FMU for co-simulation, for Modelica tools and Simulink."""
@@ -33,5 +36,6 @@ def export_fmu(
     written = da.export_fmu(
         models.system(system), method, path, step=step, fmi=fmi, u=inputs, parameters=models.parameters(parameter or []),
         q=start.get("q"), v=start.get("v"), p=start.get("p"), x=start.get("x"), y=start.get("y"), z=start.get("z"),
+        binary=binary,
     )  # fmt: skip
     say(f"wrote {written}", quiet)

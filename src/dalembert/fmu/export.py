@@ -48,7 +48,7 @@ def export_fmu(
     q: ArrayLike | None = None, v: ArrayLike | None = None, p: ArrayLike | None = None,
     x: ArrayLike | None = None, y: ArrayLike | None = None, z: ArrayLike | None = None,
     t0: float = 0.0, u: ArrayLike | None = None, parameters: Mapping[str, ArrayLike] | None = None,
-    tolerance: float | None = None, max_iterations: int = 25,
+    tolerance: float | None = None, max_iterations: int = 25, binary: bool = True,
 ) -> Path:  # fmt: skip
     """Write an FMU for co-simulation whose steps are those of `simulate` with `compile="newton"`.
 
@@ -68,6 +68,8 @@ def export_fmu(
         The version of the standard, `"3.0"` or `"2.0"`.
     q, v, p, x, y, z, u, parameters
         Start values, as for `simulate`; inputs are constants here.
+    binary
+        Whether it holds a binary for this machine; without one, the importing program compiles the source.
 
     Examples
     --------
@@ -81,8 +83,11 @@ def export_fmu(
     if not isinstance(case.inputs, Constant):
         raise MethodError("the inputs of an FMU come from outside: give their start values as numbers, u=[...]")
     place = PLACES.get((platform.system(), platform.machine()), {}).get(version)
-    if place is None:
-        raise MethodError(f"there is no FMU {version} for {platform.system()} on {platform.machine()}; Linux and macOS have one")
+    if binary and place is None:
+        raise MethodError(
+            f"an FMU {version} has no binary for {platform.system()} on {platform.machine()}: these are made on Linux and macOS; "
+            "binary=False writes its source alone, to be compiled where it is used (by fmpy.build.build_platform_binary, say)"
+        )
     program = _program(case, step)
     values = layout(system, case.values, case.par, case.inputs.values, case.t0, program.n_lam)
     name = identifier(file.stem)
@@ -90,11 +95,12 @@ def export_fmu(
     token = f"{{{key[:8]}-{key[8:12]}-{key[12:16]}-{key[16:20]}-{key[20:32]}}}"
     source = Source(system, program, values, rule).text(version, token, step)
     facts = description.Facts(system.name, name, token, str(case.method), case.t0, case.t0 + 1000 * step, step)
-    binary = _compiled(source, name)
+    built = _compiled(source, name) if binary else b""
     with writing(file) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         said = description.second if version == "2.0" else description.third
         archive.writestr("modelDescription.xml", said(facts, values))
-        archive.writestr(f"binaries/{place}/{name}{ENDINGS[platform.system()]}", binary)
+        if binary:
+            archive.writestr(f"binaries/{place}/{name}{ENDINGS[platform.system()]}", built)
         archive.writestr(f"sources/{description.SOURCE}", source)
         if version == "3.0":
             archive.writestr("sources/buildDescription.xml", description.build(facts))

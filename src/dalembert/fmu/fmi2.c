@@ -1,6 +1,10 @@
 /* The interface of FMI 2.0 for co-simulation. */
 
+#ifdef _WIN32
+#define FMI2 __declspec(dllexport)
+#else
 #define FMI2 __attribute__((visibility("default")))
+#endif
 typedef void *fmi2Component;
 typedef unsigned int fmi2ValueReference;
 typedef double fmi2Real;

@@ -2,7 +2,11 @@
 
 #include <stdbool.h>
 
+#ifdef _WIN32
+#define FMI3 __declspec(dllexport)
+#else
 #define FMI3 __attribute__((visibility("default")))
+#endif
 typedef void *fmi3Instance;
 typedef uint32_t fmi3ValueReference;
 typedef const char *fmi3String;
