@@ -172,9 +172,17 @@ class Program:
     def first_memories(self, states: Array, t: float, h: float, pars: Array) -> Array:
         """The same for many states, of which nothing is known; one row each."""
         count = len(states)
+        if not self._begins_with_state:
+            return np.tile(self.first_memory(states[0], t, h, np.zeros(self.n_u), pars[0]), (count, 1))
         times, rest = np.tile((t, h), (count, 1)), np.zeros((count, self.n_u))
         points = np.hstack([states, times, rest, pars, np.zeros((count, self.step.known.numel()))])
         return batch(self._first, [points], count)[0]
+
+    @cached_property
+    def _begins_with_state(self) -> bool:
+        """Whether what stands for earlier steps depends on the state, on time or on parameters."""
+        starts = [solve.start for solve in self.step.solves if solve.start is not None]
+        return bool(starts) and bool(ca.depends_on(ca.vertcat(*starts), ca.vertcat(*self.common)))
 
     @cached_property
     def _first(self) -> ca.Function:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.ensembles.members import Task
-from dalembert.ensembles.reductions import SUMMARIES, Parts, Reduction, Summary, of_events, parts_of
+from dalembert.ensembles.reductions import SUMMARIES, Parts, Reduction, Summary, of_events, only_final, parts_of
 from dalembert.ensembles.running import Block
 from dalembert.ensembles.samples import Samples
 from dalembert.errors import MethodError
@@ -111,7 +111,7 @@ class Reduced(Collected):
     def _put(self, where: slice, block: Block) -> None:
         summaries = [SUMMARIES[what] for what in self._functions.values() if isinstance(what, str) and what in SUMMARIES]
         if block.aligned and summaries:
-            parts = block.parts()
+            parts = block.parts(only_final(self._functions))
             for summary in summaries:
                 for key, values in summary(parts).items():
                     values[list(block.errors)] = np.nan

@@ -44,6 +44,7 @@ class Block:
     states: Array
     lam: Array
     work: Array
+    energy: Array | None = None  # at the end, where it is known
     errors: dict[int, DalembertError] = field(default_factory=dict)
     own: dict[int, Solution] = field(default_factory=dict)
 
@@ -59,16 +60,22 @@ class Block:
             work=self.work[member], u=u, step=self.task.grid.h, stats={"steps": self.task.grid.steps, "engine": "lanes"},
         )  # fmt: skip
 
-    def parts(self) -> Parts:
-        """State and energy of all members, `(members, rows, size)`."""
-        out = {name: self.states[:, :, part] for name, part in self.fields.items()}
-        system, (count, rows) = self.task.system, self.states.shape[:2]
-        if system.has_energy:
-            states, times = self.states.reshape(count * rows, -1), np.tile(self.t, count)
-            with np.errstate(all="ignore"):
-                energies = verdict.energies(system, self.fields, states, times, np.repeat(self.pars, rows, axis=0))
-            out["energy"] = energies.reshape(count, rows, 1)
-        return out
+    def parts(self, last: bool = False) -> Parts:
+        """State and energy of all members, `(members, rows, size)`; of the last row alone where that is enough."""
+        states = self.states[:, -1:] if last else self.states
+        out = {name: states[:, :, part] for name, part in self.fields.items()}
+        if not self.task.system.has_energy:
+            return out
+        if last and self.energy is not None:
+            return {**out, "energy": self.energy[:, None, None]}
+        count, rows = states.shape[:2]
+        with np.errstate(all="ignore"):
+            found = self.energies(states.reshape(count * rows, -1), np.tile(self.t[len(self.t) - rows :], count), rows)
+        return {**out, "energy": found.reshape(count, rows, 1)}
+
+    def energies(self, states: Array, times: Array, rows: int) -> Array:
+        """The energies of so many rows a member, one member after another."""
+        return verdict.energies(self.task.system, self.fields, states, times, np.repeat(self.pars, rows, axis=0))
 
 
 class Blocks:
@@ -164,8 +171,8 @@ class Blocks:
         failed |= (out.failed >= 0) | ~np.isfinite(block.states).all(axis=(1, 2))
         if self.task.system.has_energy:
             with np.errstate(all="ignore"):
-                times = np.full(samples.members, block.t[-1])
-                failed |= ~np.isfinite(verdict.energies(self.task.system, block.fields, block.states[:, -1], times, made.pars))
+                block.energy = block.energies(block.states[:, -1], np.full(samples.members, block.t[-1]), 1)
+                failed |= ~np.isfinite(block.energy)
         return block, [int(m) for m in np.flatnonzero(failed)]
 
     def _alone(self, block: Block, member: int) -> None:
@@ -179,7 +186,7 @@ class Blocks:
         block.states[member], block.lam[member], block.work[member] = np.nan, np.nan, np.nan
         if solution is None:
             return
-        block.own[member] = solution
+        block.own[member], block.energy = solution, None
         if not self.options:  # the times are those of all
             rows = len(solution.t)
             for name, part in block.fields.items():

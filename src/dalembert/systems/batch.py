@@ -18,11 +18,13 @@ def batch(function: ca.Function, arguments: Sequence[ArrayLike], count: int) -> 
     """
     arrays = [_rows(np.asarray(a, dtype=float), count) for a in arguments]
     out = [np.empty((count, function.nnz_out(i))) for i in range(function.n_out())]
+    size = 0
     for start in range(0, count, BLOCK):
         part = slice(start, min(start + BLOCK, count))
-        # CasADi keeps the mapped function; one of many thousand points would take long to make
-        points = part.stop - part.start
-        buffer, evaluate = (function if points == 1 else function.map(points, "serial")).buffer()
+        if part.stop - part.start != size:
+            # CasADi keeps the mapped function; one of many thousand points would take long to make
+            size = part.stop - part.start
+            buffer, evaluate = (function if size == 1 else function.map(size, "serial")).buffer()
         for i, a in enumerate(arrays):
             if a.size:
                 buffer.set_arg(i, memoryview(a[part]))  # type: ignore
