@@ -92,7 +92,8 @@ class DerivativeArray:
             if size < 1e-15 or size > 1e3 * max(best.residual, 1e-12):
                 break
             moved = np.hstack([X * weights, J]) if weights is not None else J
-            rows = np.maximum(np.abs(moved).max(axis=1, initial=0.0), 1e-300)
+            rows = np.abs(moved).max(axis=1, initial=0.0)
+            rows[rows < 1e-300] = 1.0  # nothing moves these: what is off there, by rounding, stays so
             step = np.linalg.lstsq(moved / rows[:, None], -r / rows, rcond=1e-12)[0]
             if weights is not None:
                 x, step = x + weights * step[:n], step[n:]

@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
-from dalembert.engine.array import LARGEST, SOLVED, DerivativeArray, Index, Point
+from dalembert.engine.array import LARGEST, SOLVED, DerivativeArray, Index, Point, rank
 from dalembert.errors import ConvergenceError, InconsistentState, MethodError
 from dalembert.named import Array
 from dalembert.systems.mechanical import Mechanical
@@ -33,8 +33,8 @@ class Massless:
 
     @classmethod
     def of(cls, system: object, q: Array, v: Array, t: float, u: Array, par: Array) -> Massless | None:
-        """None where masses are positive, or the array would be too large."""
-        if not isinstance(system, Mechanical) or not system.massless(q, par):
+        """None where masses are positive, where constraints define all that has no mass, or the array would be too large."""
+        if not isinstance(system, Mechanical) or not system.massless(q, par) or _determined(system, q, t, par):
             return None
         return cls(system, q, v, t, u, par) if system.n + system.nv + system.m <= LARGEST else None
 
@@ -101,6 +101,14 @@ class Massless:
     def _text(self, point: Point) -> str:
         q, v, _ = np.split(point.x, self.cuts)
         return f"q = {[float(f'{x:.6g}') for x in q]}, v = {[float(f'{x:.6g}') for x in v]}"
+
+
+def _determined(s: Mechanical, q: Array, t: float, par: Array) -> bool:
+    """Whether accelerations and multipliers follow from forces and constraints: nothing is hidden then, as of contacts."""
+    if not s.m:
+        return False
+    M, G = s.value("mass", par, q=q).full(), s.value("jacobian", par, q=q, t=t).full()
+    return rank(np.block([[M, G.T], [G, np.zeros((s.m, s.m))]])) == s.nv + s.m
 
 
 def _array(s: Mechanical) -> DerivativeArray:

@@ -11,8 +11,10 @@ from dalembert.mechanisms.absolute import absolute
 from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.coordinates import Coordinates
 from dalembert.mechanisms.description import Description
+from dalembert.mechanisms.points import Pointed
 from dalembert.mechanisms.relative import Relative
 from dalembert.mechanisms.terms import Terms
+from dalembert.mechanisms.touching import Touch
 
 REDUNDANT = ("error", "remove", "least-norm")
 
@@ -20,7 +22,9 @@ REDUNDANT = ("error", "remove", "least-norm")
 def coordinates_of(mechanism: Description, coordinates: str, rotation: str | None, vary: Sequence[str]) -> Coordinates:
     """The set of coordinates that was asked for."""
     known: dict[str, Callable[[Terms, str | None], Coordinates]] = {"absolute": absolute, "joint": Relative}
-    return known[one_of("coordinates", coordinates, known, ModelError)](Terms(mechanism, vary), rotation)
+    out = known[one_of("coordinates", coordinates, known, ModelError)](Terms(mechanism, vary), rotation)
+    touches = [joint for joint in mechanism.joints.values() if isinstance(joint, Touch)]
+    return Pointed(out, touches) if touches else out
 
 
 def assemble(

@@ -17,6 +17,7 @@ from dalembert.mechanisms.coordinates import Coordinates, Row
 from dalembert.mechanisms.frames import Frame, listed, unlisted
 from dalembert.mechanisms.laws import coefficients
 from dalembert.mechanisms.rubbing import grip
+from dalembert.mechanisms.touching import PLACES
 from dalembert.mechanisms.trees import Branch
 
 
@@ -84,6 +85,9 @@ def _moving(at: Coordinates, frames: Mapping[str, Frame], x: Mapping[str, SX]) -
     for (name, freedom), value in next(iter(frames.values())).known.items():
         if name not in at.of.joints:  # of a body that nothing holds
             continue
+        if freedom == PLACES:
+            known[name, freedom] = value
+            continue
         joint = at.of.joints[name]
         which = [f.name for f in joint.freedoms].index(freedom)
         moved, still = (
@@ -112,10 +116,10 @@ def _power(at: Coordinates, rows: Sequence[Row], now: Moment, frames: Mapping[st
         elif term.role == "input":
             out += now.u[inputs] * free
             inputs += 1
-        elif term.role == "holonomic":
+        elif term.role in ("holonomic", "contact"):
             whole = ca.densify(at.evaluated(term, moving, moving, given, now.t))
             out -= sum((now.lam[i] * whole[number] for number, i in places.get(term.name, [])), SX(0.0))
-        elif term.role == "nonholonomic":
+        elif term.role in ("nonholonomic", "slip"):
             acting = sorted(set(ca.jacobian_sparsity(here, now.q).row()))
             out -= sum((now.lam[len(rows) + count + k] * free[i] for k, i in enumerate(acting)), SX(0.0))
             count += len(acting)

@@ -214,6 +214,8 @@ def velocities(system: Assembled, chosen: Coordinates, q: Array, rates: Mapping[
     told = [body for body in at.values() if body.velocity.any() or body.angular_velocity.any()]
     own = [chosen.rates_of(body, q) for body in told]
     right = np.concatenate([-rate, np.array(values), *(given for _, given in own)])
+    if not right.any():
+        return np.zeros(system.nv)  # without the rounding of a solution
     found, left = _least(M, bmat([[x] for x in (G, *wanted, *(J for J, _ in own))], format="csc"), np.zeros(system.nv), right)
     if left <= 1e-9 * (1 + np.abs(right).max(initial=0.0)):
         return found
@@ -237,7 +239,7 @@ def _least(M: csc_matrix, C: csc_matrix, b: Array, d: Array) -> tuple[Array, flo
     m = C.shape[0]
     K = splu(bmat([[M / size, C.T], [C, diags(np.full(m, -SLACK))]], format="csc"))
     x = np.zeros(C.shape[1] + m)
-    for _ in range(4):  # the slack is taken out again by refinement
+    for _ in range(12):  # the slack is taken out again by refinement
         v, lam = x[: C.shape[1]], x[C.shape[1] :]
         x = x + K.solve(np.concatenate([b / size - M @ v / size - C.T @ lam, d - C @ v]))
     v = x[: C.shape[1]]

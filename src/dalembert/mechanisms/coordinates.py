@@ -155,7 +155,7 @@ class Coordinates(ABC):
 
     def rolling(self, terms: Sequence[Term]) -> dict[str, object]:
         """Constraints on velocities: `x' = 0`."""
-        own = [t for t in terms if t.role == "nonholonomic"]
+        own = [t for t in terms if t.role in ("nonholonomic", "slip")]
         if not own:
             return {}
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert.checking import number, positive, reals, shown
+from dalembert.checking import flag, number, positive, reals, shown
 from dalembert.errors import ModelError, suggesting
 from dalembert.mechanisms import joints, rotations
 from dalembert.mechanisms import rolling as contacts
@@ -15,6 +15,7 @@ from dalembert.mechanisms.bodies import Body
 from dalembert.mechanisms.description import Description, Where
 from dalembert.mechanisms.frames import Marker
 from dalembert.mechanisms.rotations import Array
+from dalembert.mechanisms.touching import Given, Outline, Touch, nearest
 
 
 class Jointing(Description):
@@ -216,6 +217,45 @@ class Jointing(Description):
             Marker(other.inside(middle), own),
         ]
         return self._touch(contacts.Rolling, name, ground, other, marks, semi=(r[0], r[1], 0.0 if axis is not None else r[2]))
+
+    @suggesting
+    def contact(
+        self, name: str, a: Where, one: Given, b: Where, other: Given, *, start: ArrayLike | None = None, rolling: bool = False
+    ) -> joints.Joint:
+        """Keep two bodies in contact, at a point that moves on both of them.
+
+        `one` and `other` are outlines in the frames of `a` and `b`: functions of one parameter, curves, or of two, surfaces,
+        written with NumPy; a point of a body; or, for `other`, the radius of a ball (a disc in the plane) about the origin of the
+        frame. Functions may use parameters of the mechanism by their names. `start` are values of the outlines' parameters, those
+        of `one` first, near which they touch as drawn (zeros where nothing is said). With `rolling` they do not slip.
+
+        The parameters are coordinates without mass, `<contact>.<parameter>`: `murua-ggl`, `gauss` and `radau-iia` take these.
+        """
+        first, second, what = self.get_body(a), self.get_body(b), f"contact {name!r}"
+        if first.name == second.name or not all(body.rotates for body in (first, second)):
+            raise ModelError(
+                f"{what}: {first.name!r} and {second.name!r} must be two bodies with an orientation, or a body and the ground"
+            )
+        ends = [Outline.of(what, shape, self.parameters, self.dimension) for shape in (one, other)]
+        codes = [len(end.names) == self.dimension - 1 for end in ends]
+        if ends[0].radius or (ends[1].radius and not codes[0]):
+            raise ModelError(f"{what}: a ball is the second outline, and touches a surface, in the plane a curve")
+        if not ends[0].names and not ends[1].names:
+            raise ModelError(f"{what}: one of the outlines must be a function of parameters, a curve or a surface")
+        if flag("rolling", rolling, ModelError) and not (any(codes) and all(end.names or end.radius for end in ends)):
+            raise ModelError(f"{what}: bodies roll where a curve, a surface or a ball touches a surface, in the plane a curve")
+        count = len(ends[0].names) + len(ends[1].names)
+        near = np.zeros(count) if start is None else np.atleast_1d(reals(f"{what}: start", start, ModelError))
+        if near.shape != (count,):
+            raise ModelError(f"{what}: start has {near.size} values, the outlines have {count} parameters")
+        marks = [Marker(-body.center, np.eye(3)) for body in (first, second)]
+        joint = Touch(
+            name=self._new(name), a=first.name, b=second.name, on_a=marks[0], on_b=marks[1], one=ends[0], other=ends[1],
+            start=tuple(near.tolist()), side=1.0, rolls=rolling, dimension=self.dimension,
+        )  # fmt: skip
+        frames = joints.drawn(joint, (first.position, first.rotation), (second.position, second.rotation))
+        self.joints[name] = nearest(joint, *frames, self.parameters)
+        return self.joints[name]
 
     @suggesting
     def knife_edge(self, name: str, on: Where, body: Where, *, at: ArrayLike, axis: ArrayLike | str) -> joints.Joint:

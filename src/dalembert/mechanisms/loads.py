@@ -59,7 +59,10 @@ class Loads:
         F = F[:, :, 0] - np.einsum("tij,ti->tj", G, self.lam)
         if self.system.friction is not None:
             F = F + batch(self.system.friction, [*self._point, self.lam], len(self.t))[0]
-        return np.asarray(np.linalg.solve(A, F[:, :, None])[:, :, 0])
+        out: Array = np.zeros(F.shape)
+        heavy = np.flatnonzero(np.einsum("tii->ti", A).any(axis=0))  # points of contact have no mass
+        out[:, heavy] = np.linalg.solve(A[:, heavy[:, None], heavy], F[:, heavy, None])[:, :, 0]
+        return out
 
     def _least(self, lam: Array) -> Array:
         """Of all multipliers with the same forces on the bodies, those whose reactions have the least norm.

@@ -21,6 +21,7 @@ from dalembert.mechanisms.frames import Frame
 from dalembert.mechanisms.laws import Data, Frames, Law, Parameters, Term, marked, places
 from dalembert.mechanisms.rolling import Contact, KnifeEdge, Rolling
 from dalembert.mechanisms.rotations import Array
+from dalembert.mechanisms.touching import PLACES, Touch
 from dalembert.systems.tracing import symbols, to_sx
 
 TEETH = 24  # of a gear ratio p / q: up to these, angles are coupled by a constraint on positions
@@ -63,6 +64,9 @@ class Terms:
             kind = joints.Spherical  # a point mass has no axes that could be held
         if kind is joints.Free:
             return
+        if isinstance(joint, Touch):
+            self._touch(joint, data)
+            return
         rows = kind.rows
 
         def function(F: Frames, held: Frames, d: Data, t: SX) -> SX:
@@ -82,6 +86,21 @@ class Terms:
             return ca.vertcat(*joint.slips(A, B, heldA, heldB))
 
         self.add(f"{joint.name} slip", "nonholonomic", (joint.a, joint.b), Law(("slip", id(joint)), function), data)
+
+    def _touch(self, joint: Touch, data: dict[str, Array | str]) -> None:
+        data |= {name: name for name in dict.fromkeys((*joint.one.used, *joint.other.used))}
+        ends, key = (joint.a, joint.b), (joint.name, PLACES)
+
+        def meeting(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            return joint.meets(marked(F[0], d, "a"), marked(F[1], d, "b"), F[0].known[key], d)
+
+        def slipping(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            still = marked(held[0], d, "a"), marked(held[1], d, "b")
+            return joint.slipping(marked(F[0], d, "a"), marked(F[1], d, "b"), still, held[0].known[key], d)
+
+        self.add(joint.name, "contact", ends, Law(("contact", id(joint)), meeting), data)
+        if joint.rolls:
+            self.add(f"{joint.name} slip", "slip", ends, Law(("slip", id(joint)), slipping), data)
 
     def _distance(self, joint: joints.Distance, data: dict[str, Array | str]) -> None:
         length = joint.length

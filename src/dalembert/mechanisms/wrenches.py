@@ -50,7 +50,7 @@ def wrench(coordinates: Coordinates, rows: Sequence[Row], q: SX, t: SX, given: M
     `-sum_i d_i x g_{d_i}^T lam`.
     """
     found = coordinates.frames(q)
-    holonomic = {t.name: t for t in reversed(coordinates.terms.all) if t.role == "holonomic"}  # the first of a name
+    holonomic = {t.name: t for t in reversed(coordinates.terms.all) if t.role in ("holonomic", "contact")}  # the first of a name
     places: dict[str, list[tuple[int, int]]] = defaultdict(list)
     for i, row in enumerate(rows):
         if not row.inner:
@@ -69,7 +69,7 @@ def local(coordinates: Coordinates, term: Term, found: Mapping[str, Frame], give
     """Force and torque on the second body of a joint, at its point there, for a unit of each multiplier."""
     name = term.bodies[1]
     B, x = found[name], SX.sym("x", 13)
-    moving = unlisted(x, B)
+    moving = unlisted(x, B, B.known)
     rows = ca.densify(coordinates.evaluated(term, {**found, name: moving}, {**found, name: moving}, given, t))
     slopes = ca.substitute(ca.jacobian(rows, x), x, listed(B))
     force = slopes[:, :3].T

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 POSITIONS = 1e-6
 FAR = 1e16  # a step keeps what it holds to 1e-8 of its size: 1e8 times the motion that is known
 ASIDE = 2.0**-5
+STRAIGHT = 1e10  # of the positions and the smallest radius of curvature: what has a larger one is straight
 Labels = tuple[int, ...]
 Indices = NDArray[np.int64]
 
@@ -129,6 +130,9 @@ def radii(G: SX, q: SX) -> SX:
     here = ca.densify(ca.if_else(bend > 0, size / (bend + 1e-300), 0))
     way = ASIDE * typical(q) * ca.DM(np.cos(np.arange(q.numel())))
     (aside,) = ca.substitute([here], [q], [q + way])
+    if G.size1() > 1:  # the rounding of a curvature that is zero, next to those that are not
+        near = STRAIGHT * (typical(q) + ca.mmin(ca.if_else(here > 0, here, 1e300)))
+        here, aside = ca.if_else(here < near, here, 0), ca.if_else(aside < near, aside, 0)
     return ca.if_else(ca.logic_and(aside > 0, ca.logic_or(2 * aside < here, ca.logic_not(here > 0))), aside, here)
 
 
