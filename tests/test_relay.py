@@ -19,7 +19,7 @@ def often(monkeypatch):
 
 @pytest.fixture(scope="module")
 def ball():
-    return da.Mechanical(("y",), mass=1.0, potential=lambda q, g: g * q[0], parameters={"g": 9.81}, inputs=("push",))
+    return da.Mechanical(("y",), mass=1.0, potential=lambda q, g: g * q[0], parameters={"g": 9.81}, inputs={"push": [1.0]})
 
 
 def law(t, y, state):
@@ -27,7 +27,8 @@ def law(t, y, state):
 
 
 def same(one, other):
-    for name in ("t", "q", "v", "u", "lam", "supplied", "dissipated"):
+    np.testing.assert_allclose(one.t, other.t, rtol=3e-16, atol=0)  # the end of a shorter run is t_end, and not t0 + k h
+    for name in ("q", "v", "u", "lam", "supplied", "dissipated"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
     assert [len(arc.t) for arc in one.arcs] == [len(arc.t) for arc in other.arcs]
     assert [jump.event for jump in one.jumps] == [jump.event for jump in other.jumps]

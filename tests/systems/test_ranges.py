@@ -31,7 +31,7 @@ def test_a_run_ends_where_it_leaves_a_table(method, kind):
 def test_every_step_is_looked_at_also_where_few_are_kept(options):
     """It leaves the table between two kept rows and comes back: the steps are looked at, not the rows alone."""
     table = da.table([-1.0, 1.0], [-40.0, 40.0], name="spring")
-    system = da.Mechanical(("x",), mass=1.0, force=lambda q, v: [-table(q[0])], inputs=("push",))
+    system = da.Mechanical(("x",), mass=1.0, force=lambda q, v: [-table(q[0])], inputs={"push": [1.0]})
     run = {"q": [0.9], "v": [4.0], "t_end": 5.0, "step": 0.01, "save_every": 97, **options}
     with pytest.raises(da.ModelError, match=r"asked for 1\.0\d* at t = 0\.0\d*, outside of its range") as caught:
         da.simulate(system, "gauss-2", **run)

@@ -89,8 +89,19 @@ class Constrained(Composed):
         if nonholonomic is not None:
             self._define_nonholonomic(nonholonomic)
         self._compose("force", None if force is None else self._given_force(force, own))
+        if self.nu and not self.repeated and not self.has("inputs"):
+            self._used_inputs()
         attach(self, picture)
         return extra
+
+    def _used_inputs(self) -> None:
+        """Refuse inputs that act on nothing: a run would not notice them."""
+        if not (self.has("force") and ca.depends_on(self.expression("force"), self.u)):
+            names = ", ".join(self.ports)
+            raise ModelError(
+                f"inputs ({names}) act on nothing, since no force uses u: give their columns of B(q), "
+                f"inputs={{{self.ports[0]!r}: {[1.0] + [0.0] * min(2, self.nv - 1)}}}, or a force(q, v, u)"
+            )
 
     def _given_force(self, force: Model, own: tuple[str, ...]) -> SX:
         """The force that was given, at `lam = 0`; what `lam` adds to it is `friction`."""
