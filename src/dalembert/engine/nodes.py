@@ -146,7 +146,7 @@ class Nodes:
 
     def take(self, source: int, places: Indices) -> int:
         """Entries of an array."""
-        if source in self._taken:
+        while source in self._taken:
             source, inner = self._taken[source]
             places = inner[places]
         a, n = self.arrays[source], len(places)
@@ -206,6 +206,9 @@ class Nodes:
         """Arrays one after another."""
         arrays = [self.arrays[i] for i in sources]
         sizes = [len(a) for a in arrays]
+        parts = [self._taken.get(i) or (i, np.arange(n)) for i, n in zip(sources, sizes, strict=True)]
+        if len(sources) > 1 and len({source for source, _ in parts}) == 1:  # all of one array
+            return self.take(parts[0][0], np.concatenate([places for _, places in parts]))
 
         def make(out: Array, number: int) -> Work:
             return Work(lambda: np.concatenate(arrays, out=out), number, tuple(sources), "join", (), (), (len(sizes), *sizes))
@@ -247,7 +250,8 @@ class Nodes:
             return source
         key = ("part", begin, end), (source,)
         if key not in self._known:
-            self._known[key] = self._new(a[begin:end], self.levels[source])
+            self._known[key] = number = self._new(a[begin:end], self.levels[source])
+            self._taken[number] = source, np.arange(begin, end)
         return self._known[key]
 
     # ---- sums -------------------------------------------------------------------------------------------
