@@ -19,8 +19,10 @@ from dalembert.engine.patterns import Pattern
 SYMMETRIC = 0.25  # of a matrix: the skew part up to which the symmetric part is tried in its place
 LOW = 1e-26  # the square of a size at which no convergence can be seen any more
 STALLED = 0.04  # the square of what a change is of the one before, where it does not shrink as it should
+LOST = 0.1  # of rounding: what cannot be seen beside it
 PART = 2 * EPS  # of the largest terms of a residual: its rounding
 EXACT = (16 * EPS) ** 2  # the square of a size that is rounding
+PACE = 0.04  # the square of what each change should be of the one before, on the average
 DIAGONAL = 0.01  # of the largest entry of a column: the diagonal is taken as pivot where it is not less
 CHEAP = 8  # operations of a factorisation for each entry of the matrix, up to which it is taken anew in each step
 
@@ -35,8 +37,8 @@ class Factor:
         self.new = False  # and just now
         self.single = False  # whether one change with new factors is known to be enough
         self.rate = [0.0]  # the square of the slowest convergence that was seen with it
+        self.goal = 0.0  # the square of the size of the last change, if all had been as fast as they should be
         self.rounding = np.zeros(1)  # of the residual, where that is known
-        self.noise = 0.0  # the square of the size of changes that are rounding
         self._ldl: qdldl.Solver | None = None
         rows, columns = pattern.rows, pattern.columns
         # where the entries of the transpose are: sorted by rows, they come in the order of its columns
@@ -58,24 +60,24 @@ class Factor:
     def drop(self) -> None:
         """Forget what was factorised, and what was found of it."""
         self.solve, self._try, self.cheap, self.single = None, self.symmetric, False, False
-        self.rounding[0] = self.noise = 0.0
+        self.rounding[0] = 0.0
 
     def learn(self, before: float, after: float) -> None:
         """Keep how slowly an iteration converges: a lucky change in a later step is no sign that it is done."""
-        if LOW < after < before:
-            self.rate[0] = max(self.rate[0], after / before)
+        if after > LOW and before > 0.0:
+            self.rate[0] = max(self.rate[0], min(after / before, 1.0))
 
     def settled(self, before: float, after: float, residual: Array) -> bool:
-        """Whether rounding is all that is left; or the next change would be lost in it, where its size is known.
+        """Whether rounding is all that is left of a residual after the change that was made with it.
 
-        It is where changes do not shrink while the residual is the rounding of its own terms.
+        That is so where it will be lost in the rounding of its terms, by the rate at which changes shrink; and where they do not
+        shrink as they should while it is no more than that.
         """
-        if after * after <= self.noise * before and after * self.rate[0] <= self.noise:
-            return True
-        if after > STALLED * before and np.abs(residual).max() <= self.rounding[0]:
-            self.noise = max(self.noise, after)
-            return True
-        return False
+        if not self.rounding[0] or not before > 0.0:
+            return False
+        ratio, largest = after / before, np.abs(residual).max()
+        lost = largest * np.sqrt(max(ratio, self.rate[0])) <= LOST * self.rounding[0]
+        return bool(lost or (ratio > STALLED and largest <= self.rounding[0]))
 
     def take(self, careful: bool = False) -> None:
         """Factorise the matrix as it stands; a `careful` look takes it as it is, with partial pivoting."""

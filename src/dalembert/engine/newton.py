@@ -63,7 +63,8 @@ class Rule:
         """
         begin, renew, update, accept, sizes = parts.begin, parts.renew, parts.update, parts.accept, parts.sizes
         looked, rate = parts.looked, parts.rate
-        tolerance, refresh, stagnation, floor = (x * x for x in (self.tolerance, self.refresh, self.stagnation, self.floor))
+        floor = min(self.floor, parts.floor)
+        tolerance, refresh, stagnation, floor = (x * x for x in (self.tolerance, self.refresh, self.stagnation, floor))
         exact, limit, last, linear, single = self.exact**2, self.limit**2, self.max_iterations, parts.linear, parts.single
 
         def iterate(look: bool) -> int:
@@ -122,6 +123,7 @@ class Parts:
     single: memoryview[float] | list[float] = field(default_factory=lambda: [0.0])
     looked: list[bool] = field(default_factory=lambda: [False])
     rate: list[float] = field(default_factory=lambda: [0.0])  # how slowly old factors are known to converge, squared
+    floor: float = np.inf  # changes that do not shrink are round-off below this
 
 
 Array = NDArray[np.float64]

@@ -31,7 +31,7 @@ typedef struct {
     long n, measured, linear; const int *seen; /* unknowns that are measured: all where there is no list, none: the residual */
     double *x, *r, *scale, *size, *rounding, *step, *square;
     long weigh, accept, round, take, solve; /* what is asked back for */
-    double rate, noise;
+    double floor, rate, goal;
     da_factor factor;
 } da_solve;
 
@@ -44,7 +44,7 @@ typedef struct {
 } da_machine;
 
 enum { NOTHING, DEFINITE, OTHER };
-static const double EXACT = $exact, LOW = $low, STALLED = $stalled, SYMMETRIC = $symmetric, TINY = $tiny;
+static const double EXACT = $exact, LOW = $low, STALLED = $stalled, LOST = $lost, PACE = $pace, SYMMETRIC = $symmetric, TINY = $tiny;
 
 static void ask(da_machine *e, long what) { if (!e->broken && e->back(what)) e->broken = 1; }
 
@@ -176,7 +176,7 @@ static void drop(da_solve *s)
     f->mode = NOTHING;
     f->attempt = f->possible;
     f->cheap = f->single = 0;
-    s->noise = *s->rounding = 0.0;
+    *s->rounding = 0.0;
 }
 
 static void take(da_machine *e, da_solve *s)
@@ -238,16 +238,16 @@ static void update(da_machine *e, da_solve *s, int looked)
     const double before = *s->size;
     const long first = f->new;
     f->new = 0;
+    s->goal *= PACE;
     if (first && f->single && !looked) { *s->size = 0.0; return; } /* one change with its own factors solves a linear equation */
     values(e, s);
     change(e, s);
     const double size = *s->size;
-    if (LOW < size && size < before && size / before > s->rate) s->rate = size / before;
+    if (size > LOW && before > 0.0 && size / before > s->rate) s->rate = size < before ? size / before : 1.0;
     if (first && s->linear) f->single = size <= EXACT;
-    if (size * size <= s->noise * before && size * s->rate <= s->noise) *s->size = 0.0;
-    else if (size > STALLED * before && largest(s->r, s->n) <= *s->rounding) { /* rounding is all that is left */
-        s->noise = size > s->noise ? size : s->noise;
-        *s->size = 0.0;
+    if (*s->rounding > 0.0 && 0.0 < before) { /* rounding may be all that is left */
+        const double ratio = size / before, left = largest(s->r, s->n), worst = !(ratio >= s->rate) ? s->rate : ratio;
+        if (left * sqrt(worst) <= LOST * *s->rounding || (ratio > STALLED && left <= *s->rounding)) *s->size = 0.0;
     }
 }
 
@@ -259,11 +259,12 @@ static void anew(da_machine *e, da_solve *s)
     take(e, s);
     change(e, s);
     s->factor.new = 1;
+    s->goal = 0.0;
 }
 
 static void renew(da_machine *e, da_solve *s, int looked)
 {
-    if (s->factor.new) update(e, s, looked);
+    if (s->factor.new || *s->size <= s->goal) update(e, s, looked);
     else anew(e, s);
 }
 
@@ -274,6 +275,7 @@ static void begin(da_machine *e, da_solve *s)
     run_list(e, &s->start);
     if (s->factor.mode == NOTHING || s->factor.cheap) anew(e, s);
     else { values(e, s); change(e, s); }
+    s->goal = *s->size;
 }
 
 /* The number of iterations, negative for failure. */
@@ -298,7 +300,7 @@ static long iterate(da_machine *e, da_solve *s, const da_rule *rule, int *looked
             renewed = 0;
             if ((size * size <= rule->tolerance * previous && size * s->rate <= rule->tolerance) || size <= rule->tolerance) break;
             if (!(size < 1e300)) return -k;
-            if (size > rule->stagnation * previous && size <= rule->floor) { look = 1; break; }
+            if (size > rule->stagnation * previous && size <= rule->floor && size <= s->floor) { look = 1; break; }
             if (size > rule->refresh * previous) {
                 look = look || size > previous || size > rule->refresh;
                 renewed = 1;

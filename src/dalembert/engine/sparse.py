@@ -14,7 +14,7 @@ import numpy as np
 
 from dalembert.engine import compiler
 from dalembert.engine.chains import Chain, Single
-from dalembert.engine.factored import EXACT, PART, Factor, Sizes
+from dalembert.engine.factored import EXACT, PACE, PART, Factor, Sizes
 from dalembert.engine.fused import exact
 from dalembert.engine.large import LargeProgram
 from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task, VirtualMachine
@@ -22,7 +22,8 @@ from dalembert.engine.newton import DAMPED, TINY, Array, Parts, shortened
 from dalembert.engine.stepping import Stepping
 from dalembert.errors import CompilerError
 
-FLOOR = 1e-11  # the size of a change below which one that does not shrink is round-off
+FLOOR = 1e-11  # the size of a change below which one that does not shrink is round-off: with old factors that may be slowness
+LEAST = 1e-13  # the same where the rounding of the residual is known
 SAVED = 1e-9  # seconds for each entry of each array, where loops are compiled
 PRICE = 0.3  # seconds of a compiler
 MOST = 1000  # operations on arrays, beyond which a compiler takes longer than it can save
@@ -71,7 +72,8 @@ class Sparse(VirtualMachine):
     def _compiled(self, wanted: bool | str, steps: int) -> Stepping | None:
         if wanted is False or (wanted == "auto" and compiler.find() is None):
             return None
-        every = [len(piece.nodes.arrays[w.out]) for piece in self.pieces for work in piece.work for w in work]
+        often = [piece for piece in self.pieces if not piece.rare]
+        every = [len(piece.nodes.arrays[w.out]) for piece in often for work in piece.work for w in work]
         if wanted == "auto" and len(every) > MOST:
             return None
         # what is not the same to the last bit must not depend on the length of a run
@@ -99,9 +101,7 @@ class Sparse(VirtualMachine):
             self.damped = task.rule.damped
             with np.errstate(all="ignore"):
                 return super().run(memory, out, task)
-        # a slow change with old factors is no sign of round-off
-        rule = replace(task.rule, refresh=max(task.rule.refresh, REFRESH), floor=min(task.rule.floor, FLOOR))
-        task = replace(task, rule=rule)
+        task = replace(task, rule=replace(task.rule, refresh=max(task.rule.refresh, REFRESH)))
         with np.errstate(all="ignore"):  # what is not finite is found where it matters
             if self._stepping is None or task.feed is not None:
                 return super().run(memory, out, task)
@@ -124,7 +124,7 @@ class Sparse(VirtualMachine):
         self.iterations.append(own)
         # never taken for linear: the factors may be those of an earlier step
         changes = own.begin, own.renew, own.renew if self.careful else own.update
-        parts = self._parts(at, single, False, changes, own.accept)
+        parts = replace(self._parts(at, single, False, changes, own.accept), floor=own.floor)
         own.factor.rate = parts.rate
         return own.weigh, parts
 
@@ -160,6 +160,7 @@ class Iteration:
         self.chain, self.guess, self.sized = machine.bound(k, at)
         self.factor = Factor(self.chain.pattern, self.chain.matrix)
         self.sizes = Sizes(machine.large.large_stages[k])
+        self.floor = np.inf if machine.careful else LEAST if self.sizes.residual else FLOOR
         self._last = k == len(machine.program.step.solves) - 1
 
     def _change(self) -> None:
@@ -170,8 +171,12 @@ class Iteration:
         self.at.size[0] = self.sizes.size(x, step, r, self.at.scale)
 
     def renew(self) -> None:
-        """A change with new factors; where these are new, the change before was made with older ones and tells nothing."""
-        if self.factor.new and not self.machine.careful:
+        """A change with new factors, where those that are there do not serve.
+
+        Where these are new, the change before was made with older ones and tells nothing. Where the iteration as a whole
+        converges as it should, one slow change is none to worry about: changes of a skew matrix come in pairs.
+        """
+        if (self.factor.new or self.at.size[0] <= self.factor.goal) and not self.machine.careful:
             self.update()
         else:
             self._anew()
@@ -185,7 +190,7 @@ class Iteration:
             self.chain.both()
             self.factor.take(True)
         self._change()
-        self.factor.new = True
+        self.factor.new, self.factor.goal = True, 0.0
 
     def _shorten(self) -> bool:
         """Make a part of a change, where the whole one would not help; otherwise none."""
@@ -211,6 +216,7 @@ class Iteration:
         """A change with the factors that are there."""
         factor, size = self.factor, self.at.size
         before, first, factor.new = size[0], factor.new, False
+        factor.goal *= PACE
         if first and factor.single and not self.machine.seen[0]:  # one change with its own factors solves a linear equation
             size[0] = 0.0
             return
@@ -234,6 +240,7 @@ class Iteration:
         else:
             self.chain.values()
             self._change()
+        factor.goal = self.at.size[0]
 
     def round(self) -> None:
         """How large the rounding of the residual is, where that is what is measured."""
