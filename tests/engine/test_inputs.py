@@ -305,7 +305,7 @@ def test_names_of_inputs(carriage, tmp_path):
         ({"motor": 1.0, ("motor", "wind"): [1.0, 2.0]}, "'motor' twice"),
         ({"motor": [1.0, 2.0]}, "must give 1 numbers for .*input 'motor'"),
         ({("motor", "wind"): 1.0}, "must give 2 numbers"),
-        ({"motor": lambda t, q: 1.0}, "function of t alone"),
+        ({"motor": lambda t, q: 1.0}, r"function of t alone.*da\.Sampled"),
         ({"motor": ([0.0, 0.0], [1.0, 2.0])}, "increasing times"),
         ({3: 1.0}, "no input 3"),
     ],

@@ -207,7 +207,8 @@ def _of(nu: int, whose: str, u: object, t0: float) -> Inputs:
     except Exception as error:
         if callable(u) and isinstance(error, TypeError) and "argument" in str(error):
             raise InconsistentState(
-                f"u is a function of t alone ({error}); what depends on the motion belongs in force=... or feedback=..."
+                f"u is a function of t alone ({error}); what depends on the motion is a controller, da.Sampled(law, every=...), "
+                "or belongs to the model: force=... of da.Mechanical, feedback=... of da.PortHamiltonian"
             ) from error
         raise InconsistentState(
             f"u must give {nu} numbers for {whose} (a constant or a function of t): {type(error).__name__}: {error}"
