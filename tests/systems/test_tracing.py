@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import dalembert as da
 from dalembert.errors import ModelError
+from dalembert.systems import symbolic
 from dalembert.systems.tracing import call, symbols, to_sx, unpack
 
 VALUES = np.array([0.7, -1.3, 2.1, 0.4])
@@ -154,3 +155,33 @@ def test_errors_name_the_line_of_the_model():
         da.Mechanical(1, mass=1.0, potential=potential)
     with pytest.raises(ModelError, match=r"IndexError.*\[test_tracing\.py, line \d+: .*q\[3\]"):
         da.Mechanical(1, mass=1.0, potential=lambda q: q[3])
+
+
+LONG_ARRAYS = {
+    "a sum": lambda q: np.sum(q * q),
+    "a sum by its method": lambda q: q.sum(),
+    "along a short axis": lambda q: np.sum(q.reshape(100, 2) ** 2, axis=1),
+    "along the last axis": lambda q: q.reshape(100, 2).sum(axis=-1),
+    "along a long axis": lambda q: np.sum(q.reshape(100, 2), axis=0),
+    "with dimensions kept": lambda q: np.sum(q, axis=0, keepdims=True),
+    "neighbours": lambda q: q[1:] - q[:-1],
+    "with numbers": lambda q: 2.0 * q + np.arange(200) / q - np.float64(2),
+    "with one of them": lambda q: np.sin(q) * q[0] - np.cos(-q),
+    "with fewer axes": lambda q: q.reshape(100, 2)[:, :1] * q.reshape(100, 2),
+    "with comparisons": lambda q: np.add(q, 1) + (q > 0),
+}
+
+
+@pytest.mark.parametrize("name", LONG_ARRAYS)
+def test_long_arrays_are_treated_at_once_with_the_same_bits(monkeypatch, name):
+    x, f = ca.SX.sym("x", 200), LONG_ARRAYS[name]
+    at = np.random.default_rng(0).normal(size=200)
+    found = f(symbolic.symbols(x, (200,)))
+    monkeypatch.setattr(symbolic, "LONG", 10**9)
+    one_by_one = f(symbolic.symbols(x, (200,)))
+    assert type(found) is type(one_by_one)
+    assert np.shape(found) == np.shape(one_by_one) == np.shape(f(at))
+    both = [symbolic.to_sx(np.ravel(v) if np.ndim(v) else v) for v in (found, one_by_one)]
+    a, b = (np.array(v).ravel() for v in ca.Function("f", [x], [ca.densify(e) for e in both])(at))
+    assert np.array_equal(a, b)
+    assert a == pytest.approx(np.ravel(f(at)), rel=1e-13)

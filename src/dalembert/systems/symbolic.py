@@ -20,6 +20,9 @@ from numpy.typing import NDArray
 from dalembert.errors import ModelError
 from dalembert.systems.elementary import UFUNCS, power
 
+LONG = 64  # entries, from which on an operation is made on a whole column at once
+WHOLE = frozenset([np.add, np.subtract, np.multiply, np.divide, np.negative, np.square, np.sin, np.cos])
+
 
 class _Symbolic:
     """NumPy's protocol for scalars and arrays of symbols."""
@@ -27,6 +30,9 @@ class _Symbolic:
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **kwargs: object) -> object:
         kwargs.pop("dtype", None)
         operands = tuple(_object_array(x) for x in inputs)
+        whole = None if kwargs else _whole(ufunc, method, operands)
+        if whole is not None:
+            return whole
         if method != "__call__" or ufunc not in UFUNCS:
             # reductions and the rest: NumPy's object loops, which call back into Scalar's operators
             result = getattr(ufunc, method)(*operands, **kwargs)
@@ -126,6 +132,9 @@ class Array(_Symbolic, np.ndarray[tuple[int, ...], np.dtype[np.object_]]):
     def clip(self, *limits: object, **named: object) -> object:  # type: ignore[override]
         return _clip(self, *limits, **named)
 
+    def sum(self, axis: int | None = None, **named: object) -> object:  # type: ignore[override]
+        return _sum(self, axis, **named)
+
     def max(self, axis: int | None = None) -> object:  # type: ignore[override]
         return _extreme(np.maximum, self, axis)
 
@@ -145,6 +154,34 @@ def symbols(sx: SX, shape: tuple[int, ...]) -> Scalar | Array:
     for i, element in enumerate(ca.vertsplit(ca.densify(ca.vec(sx)))):
         flat[i] = Scalar(element)
     return flat.reshape(shape).view(Array)
+
+
+def _whole(ufunc: np.ufunc, method: str, operands: tuple[np.ndarray, ...]) -> Scalar | Array | None:
+    """An operation on long arrays, made at once in place of entry by entry; None for any other."""
+    if method != "__call__" or ufunc not in WHOLE:
+        return None
+    shape = np.broadcast_shapes(*(x.shape for x in operands))
+    if np.prod(shape) < LONG:
+        return None
+    columns = [_column(x if x.size == 1 else np.broadcast_to(x, shape)) for x in operands]
+    return symbols(UFUNCS[ufunc](*columns), shape)
+
+
+def _sum(a: object, axis: int | None = None, **named: object) -> object:
+    """Terms one after another, as in NumPy's loop over objects: long ones at once, and along a short axis whole rows of them."""
+    x = a.view(np.ndarray) if isinstance(a, Array) and not named else None
+    if x is not None and axis is None and x.size >= LONG:
+        return Scalar(ca.sum1(_column(x)))
+    if x is not None and isinstance(axis, int) and x.ndim > 1:
+        rows = np.moveaxis(x, axis, 0)
+        if len(rows) and rows[0].size >= max(LONG, len(rows)):
+            return functools.reduce(operator.add, (row.view(Array) for row in rows))
+    return _dress(np.sum(_strip(a), axis=axis, **named))  # type: ignore[call-overload]
+
+
+def _column(x: np.ndarray) -> SX:
+    """The entries of an array, one after another."""
+    return SX(x.ravel()) if x.dtype.kind in "fiu" else ca.vertcat(*(_sx(entry) for entry in x.ravel()))
 
 
 def _sx(x: object) -> SX:
@@ -239,6 +276,7 @@ FUNCTIONS: dict[Callable[..., object], Callable[..., object]] = {
     np.linalg.inv: _inv,
     np.linalg.det: lambda a: Scalar(ca.det(to_sx(a))),
     np.clip: _clip,
+    np.sum: _sum,
     np.max: lambda a, axis=None: _extreme(np.maximum, a, axis),
     np.min: lambda a, axis=None: _extreme(np.minimum, a, axis),
     np.ndim: lambda a: a.ndim,
