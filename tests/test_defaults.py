@@ -1,5 +1,7 @@
 """What `simulate` chooses where nothing is said, and rows at given times."""
 
+import warnings
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,27 @@ def test_method_and_step_are_chosen_and_said(name, method):
     for part in system.state:
         error = np.abs(sol.parts[part][-1] - finer.parts[part][-1]).max()
         assert error < 1e-3 * np.abs(finer.parts[part]).max(), part
+
+
+def test_a_step_is_chosen_for_what_comes_after_a_start_at_rest():
+    """A stiff floor that is met later, inputs that jump, and controllers, whose times the step divides."""
+    floor = da.Mechanical(1, mass=1.0, potential=lambda q: 9.81 * q[0] + np.where(q[0] < 0, 5e4 * q[0] ** 2, 0.0))
+    driven = da.Mechanical(1, mass=1.0, potential=lambda q: 500 * q[0] ** 2, inputs={"f": [1.0]})
+    for system, start in (
+        (floor, {"q": [1.0], "v": [0.0], "t_end": 0.8}),
+        (driven, {"q": [0.0], "v": [0.0], "t_end": 1.0, "u": ([0.0, 0.5], [0.0, 1.0])}),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", da.DalembertWarning)  # a jump inside of a step
+            sol = da.simulate(system, "gauss-2", **start)
+            fine = da.simulate(system, "gauss-3", **start, step=sol.step / 4)
+        assert "where the motion changes most" in sol.stats["chosen"]
+        assert np.abs(sol.q - fine.q[::4][: len(sol.q)]).max() < 1e-3 * np.abs(fine.q).max()
+    cart = da.simulate(da.catalog.cart_pendulum(), "gauss-2", t_end=0.3, u=da.Sampled(lambda y: 3.0 * y[1], every=0.03))
+    assert (0.03 / cart.step) % 1 == pytest.approx(0.0, abs=1e-12)
+    unsound = da.Mechanical(1, mass=1.0, potential=lambda q: np.log(q[0]))
+    with pytest.raises(da.ModelError, match=r"at t = "):
+        da.simulate(unsound, "gauss-2", q=[1.0], v=[0.0], t_end=3.0)
 
 
 def test_only_what_is_missing_is_chosen():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +13,7 @@ from dalembert.checking import number, reals
 from dalembert.engine import control, kinds
 from dalembert.engine.inputs import Linear
 from dalembert.engine.kinds import Given, Values
-from dalembert.errors import ConvergenceError, MethodError
+from dalembert.errors import ConvergenceError, InconsistentState, MethodError, ModelError
 from dalembert.hooks import Hook
 from dalembert.methods.base import Method, find
 from dalembert.solution import Solution
@@ -19,10 +21,11 @@ from dalembert.systems.base import System
 
 Array = NDArray[np.float64]
 Adaptivity = bool | str | control.Control | None  # what `simulate` takes for `adaptive`
-Trial = Callable[[float, float], Solution]  # a run by its step and its end
+Trial = Callable[[Mapping[str, object], float, float], Solution]  # a run by what differs at its start, its step and its end
 TOLERANCE = 1e-4  # of the largest value of each part of the state, in a trial
 WINDOW = 32  # steps of a trial
 TRIALS = 12
+PILOT = 500  # steps of a run that looks for where the motion changes most
 COARSEST = 50  # steps of a run, at least
 
 RECOMMEND: Hook[[System, Values, float, Array], str] = Hook("the choice of a method", "dalembert.analysis")
@@ -36,28 +39,83 @@ def method_for(system: System, given: Given, t0: float, parameters: Mapping[str,
     return find(name), f"{name} (recommended by da.diagnose)"
 
 
-def step_for(run: Trial, method: Method, system: System, t0: float, t_end: float) -> tuple[float, str]:
-    """A step for equal steps: runs with it and with half of it agree to `TOLERANCE` over the first `WINDOW` steps."""
+def step_for(
+    run: Trial, method: Method, system: System, t0: float, t_end: float, jumps: Sequence[float] = (), every: float | None = None
+) -> tuple[float, str]:
+    """A step for equal steps: runs with it and with half of it agree to `TOLERANCE` over `WINDOW` steps.
+
+    They begin at the start, and then where a pilot run finds that the motion changes most, or where inputs jump: a motion may
+    begin at rest. Where controllers are called `every` so often, the step divides that time.
+    """
     t0, t_end = number("t0", t0), number("t_end", t_end)
     length = t_end - t0
     if not length > 0:
         raise MethodError(f"t_end = {t_end:g} must lie after t0 = {t0:g}, where no step is given")
-    h, order, error = length / COARSEST, max(1, min(method.order_on(system)[:2])), np.inf
+    order = max(1, min(method.order_on(system)[:2]))
+
+    def fits(h: float) -> float:
+        whole = length if every is None else every
+        return float(whole / np.ceil(whole / h * (1 - 1e-12)))
+
+    h, error = _tried(partial(run, {}), order, fits, t0, t_end, length / COARSEST)
+    places = "the start"
+    for start, t in _busy(run, t0, t_end, h, jumps):
+        try:
+            h, other = _tried(partial(run, {**start, "t0": t}), order, fits, t, t_end, h)
+        except InconsistentState:  # rows of some methods are off the constraints
+            continue
+        error, places = max(error, other), "the start and where the motion changes most"
+    step = fits(h)
+    return step, f"step {step:.6g} (by trial: error {error:.0e} of the state over {WINDOW} steps at {places})"
+
+
+def _tried(
+    run: Callable[[float, float], Solution], order: int, fits: Callable[[float], float], t0: float, t_end: float, h: float
+) -> tuple[float, float]:
+    """A step that passes its trial, not longer than a given one, and the error there."""
+    error, failed = np.inf, cast("ModelError | None", None)
     for _ in range(TRIALS):
-        error = _error(run, t0, min(t_end, t0 + WINDOW * h), h)
+        h = fits(h)
+        try:
+            error, failed = _error(run, t0, min(t_end, t0 + WINDOW * h), h), None
+        except ModelError as why:  # where steps are too long, a motion may come to where the model is not defined
+            error, failed = np.inf, why
         if error <= TOLERANCE:
-            break
+            return h, error
         h *= float(np.clip(0.9 * (TOLERANCE / error) ** (1 / order), 1 / 16, 0.7)) if np.isfinite(error) else 0.25
-    else:
-        raise MethodError(
-            f"no step could be found by trial: down to {h:.1e}, runs with a step and with half of it differ by {error:.1e} of "
-            "the state; give step=..., or rtol=... for step control"
-        )
-    step = length / np.ceil(length / h * (1 - 1e-12))
-    return float(step), f"step {step:.6g} (by trial: error {error:.0e} of the state over {WINDOW} steps)"
+    if failed is not None:
+        raise failed
+    raise MethodError(
+        f"no step could be found by trial: down to {h:.1e}, runs with a step and with half of it differ by {error:.1e} of "
+        "the state; give step=..., or rtol=... for step control"
+    )
 
 
-def _error(run: Trial, t0: float, end: float, h: float) -> float:
+def _busy(run: Trial, t0: float, t_end: float, h: float, jumps: Sequence[float]) -> list[tuple[Values, float]]:
+    """States of a pilot run from which a trial is made as well: before the largest change of rates, and at the first jump."""
+    try:
+        pilot = run({}, h, min(t_end, t0 + PILOT * h))
+    except (ConvergenceError, ModelError) as failed:
+        if failed.solution is None:
+            return []
+        pilot = failed.solution  # the trial from its end will find a step
+    out, rows = [], len(pilot.t)
+    changes = [np.abs(np.diff(a, 2, axis=0)).max(axis=1, initial=0.0) / max(float(np.abs(a).max(initial=0.0)), 1e-12)
+               for a in pilot.parts.values()] if rows > WINDOW + 2 else []  # fmt: skip
+    if changes:
+        change = np.max(changes, axis=0)
+        most = int(np.argmax(change))
+        if most > WINDOW // 2 and change[most] > 2 * change[: WINDOW // 2].max():
+            out.append(max(0, most - WINDOW // 4))
+    states = [({name: a[k] for name, a in pilot.parts.items()}, float(pilot.t[k])) for k in out]
+    first = next((t for t in sorted(jumps) if t0 < t < t_end), None)
+    if first is not None:
+        k = min(rows - 1, int(np.searchsorted(pilot.t, first)))
+        states.append(({name: a[k] for name, a in pilot.parts.items()}, first))
+    return states
+
+
+def _error(run: Callable[[float, float], Solution], t0: float, end: float, h: float) -> float:
     """How much runs with a step and with half of it differ, relative to the largest values of each part of the state."""
     try:
         coarse, fine = run(h, end), run(h / 2, end)

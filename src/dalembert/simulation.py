@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from dalembert.engine import events as watching
 from dalembert.engine.case import Case, check_call, make_grid, make_rule
 from dalembert.engine.formulas import formula
 from dalembert.engine.guard import guarded
+from dalembert.engine.inputs import inputs_of
 from dalembert.engine.interrupts import recognised, undisturbed
 from dalembert.engine.kinds import Values
 from dalembert.engine.literal import Literal, Newton
@@ -31,7 +33,7 @@ from dalembert.engine.reduced import Integrators
 from dalembert.engine.runners import Engine
 from dalembert.engine.sampling import SampledWays
 from dalembert.engine.watch import Watch
-from dalembert.errors import DalembertError, Interrupted, MethodError, ModelError, suggesting
+from dalembert.errors import DalembertError, DalembertWarning, Interrupted, MethodError, ModelError, suggesting
 from dalembert.keeper import Keeping
 from dalembert.methods.base import Method, find
 from dalembert.methods.reduced import Reduced
@@ -62,7 +64,8 @@ def simulate(
         `da.diagnose` recommends.
     t_end, step
         Final time and step size; where the step does not divide the time, the last one is of another length. By default a step
-        with which a trial of some 30 steps has an error of at most 1e-4; `sol.stats["chosen"]` says what was chosen and why.
+        with which trials of some 30 steps, at the start and where the motion changes most, have errors of at most 1e-4;
+        `sol.stats["chosen"]` says what was chosen and why.
     q, v, p, x, y, z
         Initial values of the state; the system's own where nothing is given, rest where only `q` is.
     lam
@@ -150,8 +153,16 @@ def _choose(
         step = (t_end - start["t0"]) / 1000
         chosen.append(f"first step {step:.3g} (a thousandth of the time; step control goes on from it)")
     elif step is None:
-        trial = partial(simulate, system, method, compile=False, progress=False, **start)
-        step, word = defaults.step_for(lambda h, end: trial(t_end=end, step=h), find(method), system, start["t0"], t_end)
+        rest, controllers = sampled.split(system, start["u"])
+
+        def trial(there: Mapping[str, object], h: float, end: float) -> Solution:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DalembertWarning)  # the run itself will say it
+                return simulate(system, method, compile=False, progress=False, **{**start, **there}, t_end=end, step=h)
+
+        every = min((one.every for _, one in controllers), default=None)
+        jumps = [] if rest is None else inputs_of(system, rest, start["t0"]).jumps.tolist()
+        step, word = defaults.step_for(trial, find(method), system, start["t0"], t_end, jumps, every)
         chosen.append(word)
     return method, step, chosen
 

@@ -149,6 +149,18 @@ def test_events_in_a_run_with_a_controller(cart, compile):
     np.testing.assert_allclose(sol.q, plain.q, atol=1e-13)
 
 
+def test_members_of_an_ensemble_have_controllers_of_their_own(cart):
+    for controller in (sampled(), sampled(traced=False)):
+        run = {"t_end": 0.4, "step": EVERY / 2, "u": {"force": controller}}
+        found = da.ensemble(cart, "energy-momentum", samples={"l": [0.4, 0.5]}, **run)
+        for k, length in enumerate((0.4, 0.5)):
+            alone = da.simulate(cart, "energy-momentum", parameters={"l": length}, **run)
+            np.testing.assert_array_equal(found.q.values[k], alone.q)
+        assert np.abs(found.q.values[0] - found.q.values[1]).max() > 1e-4
+    with pytest.raises(da.MethodError, match="where inputs as they were will do, give its samples"):
+        da.sensitivity(cart, "gauss-2", **run)
+
+
 def test_an_error_of_a_controller_loses_nothing(cart):
     def fails(t, y):
         if t > 0.3:
@@ -237,5 +249,5 @@ def test_bad_sampled():
         da.Sampled(3.0, every=1.0)
     with pytest.raises(da.UnknownKeyword, match="did you mean 'outputs'"):
         da.Sampled(pd, every=1.0, output=1)
-    with pytest.raises(da.MethodError, match=r"goes with da.simulate only"):
+    with pytest.raises(da.MethodError, match=r"goes with da.simulate, da.ensemble and da.sweep only"):
         da.consistent(da.catalog.cart_pendulum(), u={"force": sampled()})

@@ -10,7 +10,7 @@ from functools import cached_property, partial
 import numpy as np
 from numpy.typing import NDArray
 
-from dalembert.engine import compiler, sweeps, verdict
+from dalembert.engine import compiler, sampled, sweeps, verdict
 from dalembert.engine.case import make_rule
 from dalembert.engine.inputs import inputs_of, limits
 from dalembert.engine.lanes import Lanes, Rows
@@ -94,6 +94,8 @@ class Blocks:
         task, system = self.task, self.task.system
         plain = not (self.options or task.method.external or task.grid.remainder or not task.grid.steps)
         steady = not isinstance(system, PortHamiltonian) or system.constant_E
+        if sampled.split(system, task.u)[1]:  # controllers look at each member by itself
+            return False
         known = not (system.has_energy and verdict.gaps(system)) and not ranges(system).uses
         return plain and steady and known and self._engine_suits()
 
