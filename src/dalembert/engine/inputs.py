@@ -194,8 +194,8 @@ def _of(nu: int, whose: str, u: object, t0: float) -> Inputs:
     """A constant, a function of time, or samples, for so many inputs."""
     if isinstance(u, Sampled):
         raise MethodError(
-            "da.Sampled, a controller that looks at a run, goes with da.simulate, da.ensemble and da.sweep only; where inputs as they "
-            "were will do, give its samples: u=(samples.t, samples.u) of sol.samples"
+            "da.Sampled, a controller that looks at a run, goes with da.simulate, da.ensemble and da.sweep only; where inputs as "
+            "they were will do, give its samples: u=(samples.t, samples.u) of sol.samples"
         )
     if isinstance(u, tuple) and len(u) == 2 and np.ndim(u[0]) == 1:
         return _held(nu, *u)
