@@ -43,16 +43,6 @@ def test_peaucellier_draws_a_straight_line():
     np.testing.assert_allclose(pen[:, 0], (1.0 - 0.25) / 0.7, atol=1e-12)
 
 
-def test_bricard_moves_although_it_is_overconstrained():
-    system = mechanisms.bricard().assemble(redundant="remove")
-    assert len(system.redundant) == 1
-    sol = da.simulate(system, "energy-momentum", t_end=0.4, step=0.01)
-    np.testing.assert_allclose(sol.energy, sol.energy[0], rtol=1e-12)
-    assert np.abs(sol.joint("hinge 1").angle).max() > 0.1
-    with pytest.raises(da.DalembertError, match="hinge"):
-        mechanisms.bricard().assemble()
-
-
 def test_a_sleeping_top_wakes_up_below_the_critical_spin():
     m, l, A, C = 0.5, 0.15, 0.5 * 0.12**2 * 0.28 + 0.5 * 0.15**2, 0.5 * 0.12**2 / 2
     critical = np.sqrt(4 * A * m * 9.81 * l) / C

@@ -130,3 +130,28 @@ def test_angles_next_to_their_singularity():
     assert error.value.solution.t[-1] == pytest.approx(np.pi / 2, abs=0.05)
     with pytest.raises(da.ModelError, match="is drawn 0 degrees from the singularity of its angles about zxz"):
         m.assemble(rotation="euler")
+
+
+@pytest.mark.parametrize(("rotation", "coordinates"), [("quaternion", "absolute"), ("quaternion", "joint")])
+def test_with_rates_for_velocities_all_methods_apply(rotation, coordinates):
+    """A heavy top in coordinates with `q' = v`: the energy at round-off, the same motion and the same reactions."""
+    top, place, omega = da.Mechanism(), np.array([0, 0.09, 0.12]), np.array([0.1, 12.2, 16.0])
+    top.body(
+        "top", mass=0.5, inertia=[0.02, 0.02, 0.003], position=place, rotation=_tilted(0.6435), angular_velocity=omega,
+        velocity=np.cross(omega, place),
+    )  # fmt: skip
+    top.spherical("tip", "ground", "top", at=(0, 0, 0))
+    own = top.assemble(rotation=rotation, coordinates=coordinates)
+    same = da.simulate(own, "gauss-3", t_end=0.1, step=0.005)
+    sol = da.simulate(own.to_coordinates(), "energy-momentum", t_end=0.1, step=0.005)
+    np.testing.assert_allclose(sol.energy, sol.energy[0], rtol=1e-12)
+    np.testing.assert_allclose(sol.body("top").position, same.body("top").position, atol=5e-4)
+    one, other = (run.joint("tip").reaction_at(np.zeros(1)) for run in (sol, same))
+    np.testing.assert_allclose(one.force, other.force, atol=1e-10)
+    np.testing.assert_allclose(one.torque, other.torque, atol=1e-10)
+    assert sol.system.freedoms == 3
+
+
+def _tilted(angle):
+    c, s = np.cos(angle), np.sin(angle)
+    return [[1, 0, 0], [0, c, s], [0, -s, c]]

@@ -9,16 +9,19 @@ from typing import Any, ClassVar
 import casadi as ca
 from casadi import SX
 
-from dalembert.errors import FileError, ModelError, suggest
+from dalembert.errors import FileError, MethodError, ModelError, suggest
 from dalembert.mechanisms import carrying, wrenches
 from dalembert.mechanisms.coordinates import Coordinates, Made, Row
 from dalembert.mechanisms.drawing import picture
 from dalembert.mechanisms.forces import Motion
+from dalembert.mechanisms.repeating import Signed
 from dalembert.mechanisms.rotations import Array
 from dalembert.systems import plain
 from dalembert.systems.composed import lifted
 from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.operations import build, dump
+from dalembert.systems.quasi_velocities import left_inverse
+from dalembert.systems.tracing import Model
 
 RATES = {  # at constant velocities
     "frame_rates": "frames", "measure_rates": "measures", "sensed_rates": "sensed", "sensed_curvature": "sensed_rates",
@@ -84,8 +87,12 @@ class Assembled(Mechanical):
         self.drives = {row.owner: i for i, row in enumerate(self.rows) if row.owner in moved}
         self.plates = dict(coordinates.plates)
         self.sensors = {s.name: s.measures for s in of.sensors.values()}
-        self._coordinates = coordinates
         self.tree = frozenset(branch.joint.name for branch in coordinates.branches) & self.joints.keys()
+        self.define_results(coordinates, whole)
+
+    def define_results(self, coordinates: Coordinates, whole: Assembled | None) -> None:
+        """Say how what results ask for is made, once it is asked for."""
+        self._coordinates = coordinates
         self._recipes = {
             "frames": lambda: wrenches.frames(coordinates, self.q),
             "measures": lambda: wrenches.measures(coordinates, self.q, self._parameters_by_name()),
@@ -97,12 +104,58 @@ class Assembled(Mechanical):
     def carried(self) -> ca.Function:
         """Force and torque of the joints that define coordinates, six entries for each joint, zero for the others."""
         if self._carried is None:
-            of, lam, a = self._coordinates, SX.sym("lam", len(self.all_rows) + self.mn), SX.sym("a", self.nv)
-            assert of is not None  # what comes from a file has it
+            of, lam, a = self.of, SX.sym("lam", len(self.all_rows) + self.mn), SX.sym("a", self.nv)
             now = carrying.Moment(self.q, self.v, a, self.t, self.u, lam, self._parameters_by_name())
             value = carrying.carried(of, of.branches, self.all_rows, now)
             self._carried = ca.Function("carried", [*self.symbols(), lam, a], [value])
         return self._carried
+
+    @property
+    def of(self) -> Coordinates:
+        """The coordinates that it was made of."""
+        if self._coordinates is None:
+            raise MethodError(f"{self.name!r} comes from a file, which does not have the mechanism itself: assemble it again")
+        return self._coordinates
+
+    def to_coordinates(self, holonomic: Model | None = None) -> Assembled:
+        """The same mechanism with `q' = v`, see `Mechanical.to_coordinates`; the length of quaternions is a constraint then."""
+        if self.least_norm:
+            raise MethodError("reactions of least norm go with the mechanism's own velocities: assemble with redundant='remove'")
+        of = self.of
+        if holonomic is None and of.unit(self.q):
+            holonomic = Signed(["q"], lambda given: ca.vertcat(*of.unit(given["q"])))
+        out = super().to_coordinates(holonomic)
+        assert isinstance(out, Assembled)
+        for name in (
+            "space",
+            "called",
+            "size",
+            "masses",
+            "inertias",
+            "joints",
+            "plates",
+            "sensors",
+            "least_norm",
+            "freedoms",
+            "tree",
+        ):
+            setattr(out, name, getattr(self, name))
+        own = tuple(Row("quaternion", i, True) for i in range(self.n - self.nv))
+        out.rows, out.all_rows = (*own, *self.rows), (*own, *self.all_rows)
+        out.drives = {name: i + len(own) for name, i in self.drives.items()}
+        out.define_results(of, None)
+        out._carried = self._carried_by(out, len(own)) if self.tree else None
+        return out
+
+    def _carried_by(self, out: Assembled, count: int) -> ca.Function:
+        """What the joints of a tree carry, with the velocities `v = Z^+ q'` of another system, and their rates."""
+        lam, a = SX.sym("lam", len(out.all_rows) + out.mn), SX.sym("a", out.nv)
+        inverse = left_inverse(self.expression("kinematics"))
+        v = inverse @ out.v
+        given = {"q": out.q, "v": v, "p": SX.zeros(self.nv), "t": out.t, "u": out.u}
+        rate = inverse @ a + ca.jtimes(v, out.q, out.v)
+        value = self.carried()(*(given[name] for name in self.arguments), out.par, lam[count:], rate)
+        return ca.Function("carried", [*out.symbols(), lam, a], [value])
 
     def _parameters_by_name(self) -> dict[str, SX]:
         """The symbols of the parameters, as matrices."""

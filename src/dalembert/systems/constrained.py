@@ -337,7 +337,10 @@ class Constrained(Composed):
         said = {
             Need.NO_CONSTRAINTS: (bool(self.m), "the constraints"),
             Need.HOLONOMIC: (bool(self.mn), "the nonholonomic constraints"),
-            Need.VELOCITIES: (self.has("kinematics"), "the kinematics q' = Z(q) v (which to_coordinates() removes)"),
+            Need.VELOCITIES: (
+                self.has("kinematics"),
+                "the kinematics q' = Z(q) v (simulate system.to_coordinates(), with q' = v)",
+            ),
             Need.POSITION_FORCES: (self.velocity_forces, "the velocity-dependent forces"),
             Need.UNFORCED: (self.driven, "the energy, which is not an invariant,"),
             Need.FREE_OF_REACTIONS: (self.friction is not None, "the force that depends on multipliers"),
