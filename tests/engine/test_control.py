@@ -241,12 +241,12 @@ def controlled(monkeypatch, errors, walk, **options):
     """The steps that are proposed after each of these errors, with a method of order two."""
     feed, tried = iter(errors), []
 
-    def error(self, walk, h, parts, order):
+    def square(self, walk, h, parts, order):
         tried.append(h)
         assert order == 2
-        return next(feed)
+        return next(feed) ** 2
 
-    monkeypatch.setattr(ErrorControl, "_error", error)
+    monkeypatch.setattr(ErrorControl, "_square", square)
     system = da.catalog.harmonic_oscillator()
     advance = ErrorControl(**options).bind(system, da.methods.Rattle(), system.pack())
     proposed = []

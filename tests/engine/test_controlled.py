@@ -166,14 +166,14 @@ def test_events_are_met_in_the_same_steps(terminal, monkeypatch):
 
 
 def test_a_loop_that_cannot_be_compiled_is_done_in_python(monkeypatch):
-    def refused():
+    def refused(*arguments):
         raise da.CompilerError("no")
 
-    monkeypatch.setattr("dalembert.engine.controlled._library", refused)
-    sol = da.simulate(kepler(), "gauss-2", t_end=1.0, step=0.005, adaptive="error", compile=True)
+    monkeypatch.setattr("dalembert.engine.values.Values.__init__", refused)  # the time scale
+    sol = da.simulate(kepler(), "gauss-2", t_end=1.0, step=0.005, adaptive="reversible", compile=True)
     assert sol.stats["engine"] == "compiled"
     monkeypatch.undo()
-    again = da.simulate(kepler(), "gauss-2", t_end=1.0, step=0.005, adaptive="error", compile=True)
+    again = da.simulate(kepler(), "gauss-2", t_end=1.0, step=0.005, adaptive="reversible", compile=True)
     np.testing.assert_array_equal(sol.q, again.q)
 
 

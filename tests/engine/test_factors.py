@@ -54,3 +54,31 @@ def test_a_factor_of_both_terms_is_taken_out_of_the_sum():
 
 def test_equal_factors_are_one_symbol():
     assert len(collected(x / (h * m), y / (h * m))[2].symbols) == 1
+
+
+def divisions(function):
+    return sum(function.instruction_id(k) in (ca.OP_DIV, ca.OP_INV) for k in range(function.n_instructions()))
+
+
+def test_what_is_divided_by_twice_is_inverted_once():
+    x, y = ca.SX.sym("x"), ca.SX.sym("y")
+    s = ca.sqrt(x)
+    plain = ca.Function("plain", [x, y], [-1 / s / s / (2 * s) + y / x])
+    with as_written():
+        new = ca.Function("new", [x, y], Factors.inverted(plain, [x, y]))
+    assert divisions(plain) == 4
+    assert divisions(new) == 2  # by the root, and once by x
+    for point in ((0.3, 2.0), (7.0, -1.0)):
+        assert float(new(*point)) == pytest.approx(float(plain(*point)), rel=4e-16)
+
+
+def test_a_divisor_that_stands_still_leaves_the_iteration():
+    x, y, h = ca.SX.sym("x"), ca.SX.sym("y"), ca.SX.sym("h")
+    function = ca.Function("f", [x, y, h], [h * x / y])
+    factors = Factors()
+    with as_written():
+        (out,) = factors.collected(function, [x, y, h], (2,), (0,))
+    last = ca.Function("last", [x, y, h, factors.all], [out])
+    assert not out.is_op(ca.OP_DIV)
+    assert {out.dep(0).name() if out.dep(0).is_symbolic() else "", out.dep(1).name() if out.dep(1).is_symbolic() else ""} == {"x", ""}
+    assert float(last(3.0, 2.0, 0.5, [])) == 0.75

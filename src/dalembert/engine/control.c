@@ -1,29 +1,21 @@
-/* Steps under a controller, around the loop of any compiled program. It repeats adaptive.py and control.py word by word. Every
-   step that is not plain is left to them, from where it begins: one that fails, that ends at a bound, or that begins at a jump
-   of the inputs after which a part of the state is to be found anew. The constants in capitals are those of Python. */
+/* Steps under a controller, written after the loop of a program, whose step is taken in. It repeats adaptive.py and control.py
+   word by word. Every step that is not plain is left to them, from where it begins: one that fails, that ends at a bound, or
+   that begins at a jump of the inputs after which a part of the state is to be found anew. The constants in capitals are those
+   of Python, and the sizes of the program; STEP is how a step is taken in. */
 
-#include <math.h>
 #include <string.h>
 
-#define DA_EXPORT __attribute__((visibility("default")))
+#define MEMORY (STATES + 2 * UNKNOWNS + KEPT)
+#define INLINE static inline __attribute__((always_inline))
 #define MAX(a, b) ((b) > (a) ? (b) : (a))
 #define MIN(a, b) ((b) < (a) ? (b) : (a))
 enum { BACKOFF, ERROR, REVERSIBLE };
 
-typedef struct {
-    long steps, iterations, failed;
-    double size;
-} da_outcome;
-
-typedef void da_step(long, long, double, double, double *, double *, double *, const double *, const double *, long, long,
-                     double *, double *, double *, double *, const void *, da_outcome *, double *, long, double *);
 typedef void da_values(const double *state, double t, const double *par, double *out);
 
 typedef struct {
-    /* the program, and where the run stands: a memory, of which `state` is the beginning */
-    da_step *step;
-    const void *rule;
-    double *work, *state, *last, *before, *kept;
+    const da_rule *rule;
+    double *work, *memory; /* where the run stands, and room for three more */
     const double *par;
     /* rows: the times after them, and what a step leaves */
     double *out_t, *out_state, *out_lam, *out_work;
@@ -34,9 +26,8 @@ typedef struct {
     da_values *scale, *watch;
     double *watched;         /* room for two rows of them */
     const long *measured;    /* entries of the state whose error is measured */
-    double *held, *whole;    /* room for a memory, and for a state */
-    double t, t_end, low, high, end, resolution, carried[2], numbers[8], shortest, longest;
-    long kind, n_state, n_memory, n_lam, n_u, n_times, n_jumps, n_nodes, n_watched, n_measured, settles, capacity;
+    double t, t_end, low, high, end, resolution, carried[2], numbers[10], shortest, longest;
+    long kind, n_u, n_times, n_jumps, n_nodes, n_watched, n_measured, settles, capacity;
     long done, iterations, rejected, made; /* what is added up from step to step */
     long time, jump;                       /* where the last search ended */
 } da_walk;
@@ -44,6 +35,8 @@ typedef struct {
 typedef struct {
     double t, length[2], t_after[2];
     long count, iterations, rejected, made;
+    const double *begin; /* the memory before them, and room for three more: no step writes over what another begins with */
+    double *room[3];
 } da_tried; /* since the last step that was accepted */
 
 /* How many of the sorted numbers are at most x; they are asked for from left to right. */
@@ -55,22 +48,23 @@ static long seek(const double *sorted, long count, double x, long *at)
     return *at = k;
 }
 
-static double stop(da_walk *w, double t)
+INLINE double stop(da_walk *w, double t)
 {
-    if (!w->n_jumps) return w->t_end;
+    if (!INPUTS || !w->n_jumps) return w->t_end;
     const double close = ROUNDED * MAX(fabs(t), fabs(w->t_end));
     const long after = seek(w->jumps, w->n_jumps, t + close, &w->jump);
     return after < w->n_jumps && w->jumps[after] < w->t_end - close ? w->jumps[after] : w->t_end;
 }
 
-static double limit(da_walk *w, double t, double h)
+INLINE double limit(da_walk *w, double t, double h)
 {
     const double end = stop(w, t), left = end - t;
     if (end != w->end) {
         w->end = end;
         w->resolution = 4 * (nextafter(fabs(end), INFINITY) - fabs(end));
     }
-    return left - h <= MAX(STRETCH * h, 2 * w->resolution) ? left : h;
+    /* foretold, so that the step does not wait for it */
+    return __builtin_expect(left - h <= MAX(STRETCH * h, 2 * w->resolution), 0) ? left : h;
 }
 
 static double slack(double begin, double end)
@@ -102,21 +96,29 @@ static void sample(da_walk *w, double t, double h)
     }
 }
 
-static int try_step(da_walk *w, da_tried *tried, double h, double pace)
+INLINE da_memory memory(const double *place)
+{
+    double *const state = (double *)place, *const last = state + STATES, *const before = last + UNKNOWNS;
+    const da_memory out = {state, last, before, before + UNKNOWNS};
+    return out;
+}
+
+STEP int try_step(da_walk *w, da_tried *tried, const double *from, double *to, double h, double pace)
 {
     const long row = w->done + tried->count;
     const double begin = tried->count ? tried->t_after[tried->count - 1] : tried->t, end = stop(w, begin), t = begin + h;
-    double *const looked = w->state + w->n_memory - 2; /* the length of the step that looked at the model, the steps since */
-    const long look = !(looked[1] < WEIGH_EVERY && looked[0] <= LIKE * pace && pace <= LIKE * looked[0]);
+    const double *const before = from + MEMORY - 2; /* the length of the step that looked at the model, the steps since */
+    double *const after = to + MEMORY - 2;
+    const long look = !(before[1] < WEIGH_EVERY && before[0] <= LIKE * pace && pace <= LIKE * before[0]);
     da_outcome outcome = {0, 0, -1, 0.0};
-    if (w->settles && jumping(w, begin, h)) return 0;
-    if (w->n_times && w->n_nodes) sample(w, begin, h);
-    w->out_work[2 * row] = w->out_work[2 * row + 1] = 0.0;
-    w->step(1, 0, begin, h, w->state, w->last, w->before, w->par, w->u, 0, 1, w->out_state + row * w->n_state,
-            w->out_lam + row * w->n_lam, w->out_work + 2 * row, 0, w->rule, &outcome, w->kept, look, w->work);
+    if (INPUTS && w->settles && jumping(w, begin, h)) return 0;
+    if (INPUTS && w->n_times && w->n_nodes) sample(w, begin, h);
+    if (WORKING) w->out_work[2 * row] = w->out_work[2 * row + 1] = 0.0;
+    da_steps(1, 0, begin, h, memory(from), memory(to), w->par, w->u, 0, 1, w->out_state + row * STATES, w->out_lam + row * LAMS,
+             w->out_work + 2 * row, 0, w->rule, &outcome, look, w->work);
     if (!outcome.steps) return 0;
-    looked[0] = look ? pace : looked[0];
-    looked[1] = look ? 1 : looked[1] + 1;
+    after[0] = look ? pace : before[0];
+    after[1] = look ? 1 : before[1] + 1;
     tried->made++;
     tried->iterations += outcome.iterations;
     tried->length[tried->count] = h;
@@ -124,22 +126,11 @@ static int try_step(da_walk *w, da_tried *tried, double h, double pace)
     return 1;
 }
 
-static int plain(da_walk *w, da_tried *tried, double h) { return try_step(w, tried, h, h); }
+INLINE int plain(da_walk *w, da_tried *tried, double h) { return try_step(w, tried, tried->begin, tried->room[0], h, h); }
 
-static void copy(double *to, const double *from, long count) { memcpy(to, from, count * sizeof(double)); }
+INLINE void back(da_tried *tried) { tried->count = tried->iterations = 0; }
 
-static void hold(da_walk *w)
-{
-    copy(w->held, w->state, w->n_memory);
-}
-
-static void back(da_walk *w, da_tried *tried)
-{
-    copy(w->state, w->held, w->n_memory);
-    tried->count = tried->iterations = 0;
-}
-
-static int backoff(da_walk *w, da_tried *tried)
+INLINE int backoff(da_walk *w, da_tried *tried)
 {
     const double grow = w->numbers[0], after = w->numbers[1];
     double h = w->carried[0], good = w->carried[1];
@@ -154,71 +145,76 @@ static int backoff(da_walk *w, da_tried *tried)
     return 1;
 }
 
-/* The error of two half steps over the tolerance, by comparison with a whole one. */
-static int measure(da_walk *w, da_tried *tried, double h, double *error)
+/* The mean square of the error of two half steps over the tolerance, by comparison with a whole one. */
+INLINE int measure(da_walk *w, da_tried *tried, double h, double *square)
 {
     const double rtol = w->numbers[0], atol = w->numbers[1], factor = w->numbers[2];
-    double sum = 0.0;
-    if (!try_step(w, tried, h, h / 2)) return 0;
-    copy(w->whole, w->state, w->n_state);
-    back(w, tried);
-    if (!plain(w, tried, h / 2) || !plain(w, tried, limit(w, tried->t_after[0], h / 2))) return 0;
+    const double half = h / 2, *const first = tried->begin;
+    double sum = 0.0, *const halves = tried->room[0], *const middle = tried->room[1], *const whole = tried->room[2];
+    if (!try_step(w, tried, first, whole, h, half)) return 0;
+    back(tried);
+    if (!try_step(w, tried, first, middle, half, half)) return 0;
+    const double rest = limit(w, tried->t_after[0], half);
+    if (!try_step(w, tried, middle, halves, rest, rest)) return 0;
     for (long k = 0; k < w->n_measured; k++) {
         const long i = w->measured[k];
-        const double begin = fabs(w->held[i]), end = fabs(w->state[i]), scale = atol + rtol * MAX(begin, end);
-        const double ratio = (w->state[i] - w->whole[i]) / (factor * (scale > 0 ? scale : 1e-300));
+        const double begin = fabs(first[i]), end = fabs(halves[i]), scale = atol + rtol * MAX(begin, end);
+        const double ratio = (halves[i] - whole[i]) / (factor * (scale > 0 ? scale : 1e-300));
         sum += ratio * ratio;
     }
-    sum = sqrt(sum / (double)w->n_measured);
-    *error = MAX(sum, 1e-10);
+    sum *= 1 / (double)w->n_measured;
+    *square = MAX(sum, 1e-20);
     return 1;
 }
 
-static int error_control(da_walk *w, da_tried *tried, double low)
+INLINE int error_control(da_walk *w, da_tried *tried, double low)
 {
-    const double safety = w->numbers[3], slowest = w->numbers[4], exponent = w->numbers[6];
-    const double pair = 2 * low, previous = w->carried[1];
-    double h = MAX(w->carried[0], pair), fastest = w->numbers[5], now, error, growth;
+    const double safety = w->numbers[3], slowest = w->numbers[4], present = w->numbers[7], less = w->numbers[8];
+    const double pair = 2 * low, past = w->numbers[6] * log(w->carried[1]); /* while the steps are made */
+    double h = MAX(w->carried[0], pair), fastest = w->numbers[5], now, square, growth;
     for (;;) {
         now = limit(w, tried->t, h);
-        if (!measure(w, tried, now, &error)) return 0;
-        if (!(error > 1.0)) break;
-        back(w, tried);
+        if (!measure(w, tried, now, &square)) return 0;
+        if (!(square > 1.0)) break;
+        back(tried);
         tried->rejected++;
-        const double shrink = isfinite(error) ? safety * pow(error, -1 / exponent) : 0.25;
+        const double shrink = isfinite(square) ? safety * pow(square, less) : 0.25;
         h = now * MIN(MAX(shrink, 0.1), 0.9);
         fastest = 1.0;
         if (h < pair && now <= pair) return 0;
         h = MAX(h, pair);
     }
-    growth = safety * exp((0.4 * log(previous) - 0.7 * log(error)) / exponent);
+    growth = safety * exp(past - present * log(square));
     growth = MIN(MAX(growth, slowest), fastest);
     const double longer = now < h ? h : 0.0, next = MAX(now, longer) * growth;
     w->carried[0] = MIN(next, w->high);
+    const double error = sqrt(square);
     w->carried[1] = MAX(error, 1e-4);
     return 1;
 }
 
-static int reversible(da_walk *w, da_tried *tried, double low)
+INLINE int reversible(da_walk *w, da_tried *tried, double low)
 {
-    const double eps = w->carried[0], z = w->carried[1], h = z > 0 ? eps / z : -1.0;
+    const double eps = w->carried[0], z = w->carried[1], h = eps / z;
     double look[2];
-    if (h <= 0 || h < low || !plain(w, tried, limit(w, tried->t, h))) return 0;
-    w->scale(w->state, tried->t_after[0], w->par, look);
+    if (!(z > 0) || h <= 0 || h < low || !plain(w, tried, limit(w, tried->t, h))) return 0;
+    w->scale(tried->room[0], tried->t_after[0], w->par, look);
     if (!(isfinite(look[0]) && look[0] > 0)) return 0;
     w->carried[1] = z + eps * look[1];
     return 1;
 }
 
-static int advance(da_walk *w, da_tried *tried)
+INLINE int advance(da_walk *w, da_tried *tried)
 {
     const double least = ADVANCES * fabs(tried->t), low = MAX(w->low, least);
     if (w->kind == BACKOFF) return backoff(w, tried);
     return w->kind == ERROR ? error_control(w, tried, low) : reversible(w, tried, low);
 }
 
-static void accept(da_walk *w, const da_tried *tried)
+/* The memory after the steps that were tried is where the next ones begin. */
+INLINE void accept(da_walk *w, da_tried *tried)
 {
+    double *const after = tried->room[0];
     for (long k = 0; k < tried->count; k++) {
         w->out_t[w->done + k] = tried->t_after[k];
         w->shortest = MIN(w->shortest, tried->length[k]);
@@ -229,7 +225,8 @@ static void accept(da_walk *w, const da_tried *tried)
     w->iterations += tried->iterations;
     w->rejected += tried->rejected;
     w->made += tried->made;
-    hold(w);
+    tried->room[0] = (double *)tried->begin;
+    tried->begin = after;
 }
 
 /* Whether what is watched may have a zero in the steps that were accepted last: for Python to find, and to end the run there. */
@@ -238,10 +235,10 @@ static int crossed(da_walk *w, const da_tried *tried)
     for (long k = 0; k < tried->count; k++) {
         const long row = w->done - tried->count + k;
         double *old = w->watched, *now = w->watched + w->n_watched;
-        w->watch(w->out_state + row * w->n_state, w->out_t[row], w->par, now);
+        w->watch(w->out_state + row * STATES, w->out_t[row], w->par, now);
         for (long i = 0; i < w->n_watched; i++)
             if (!((now[i] > 0 && old[i] > 0) || (now[i] < 0 && old[i] < 0)) || !isfinite(now[i])) return 1;
-        copy(old, now, w->n_watched);
+        memcpy(old, now, w->n_watched * sizeof(double));
     }
     return 0;
 }
@@ -249,16 +246,18 @@ static int crossed(da_walk *w, const da_tried *tried)
 /* Steps until rows are full, the end is reached, or one is Python's to make (1) or to look at (0). */
 DA_EXPORT long da_control(da_walk *w)
 {
-    hold(w);
-    if (w->watch) w->watch(w->state, w->t, w->par, w->watched);
-    while (w->t < w->t_end && w->done + 2 <= w->capacity) {
-        da_tried tried = {w->t, {0}, {0}, 0, 0, 0, 0};
-        if (!advance(w, &tried)) {
-            back(w, &tried);
-            return 1;
-        }
+    double *const m = w->memory;
+    da_tried tried = {0, {0}, {0}, 0, 0, 0, 0, m, {m + MEMORY, m + 2 * MEMORY, m + 3 * MEMORY}};
+    long ask = 0, watched = 0;
+    if (w->watch) w->watch(w->memory, w->t, w->par, w->watched);
+    while (!ask && !watched && w->t < w->t_end && w->done + 2 <= w->capacity) {
+        tried.t = w->t;
+        tried.count = tried.iterations = tried.rejected = tried.made = 0;
+        ask = !advance(w, &tried);
+        if (ask) break;
         accept(w, &tried);
-        if (w->watch && crossed(w, &tried)) return 0;
+        watched = w->watch && crossed(w, &tried);
     }
-    return 0;
+    memmove(m, tried.begin, MEMORY * sizeof(double));
+    return ask;
 }

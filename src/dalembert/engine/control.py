@@ -17,12 +17,14 @@ import numpy as np
 from dalembert.checking import options, positive, shown
 from dalembert.engine.adaptive import Adaptive, Bound
 from dalembert.engine.controlled import Plan
+from dalembert.engine.factors import Factors
 from dalembert.engine.machine import bind
 from dalembert.engine.run import ADVANCES, Array, Grid
 from dalembert.errors import MethodError, ModelError, strict, suggest
 from dalembert.methods.base import Method
 from dalembert.systems.base import System, scalar
 from dalembert.systems.constrained import Constrained
+from dalembert.systems.instructions import as_written
 from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 
@@ -145,22 +147,23 @@ class ErrorControl(Control):
             pair, previous = 2 * low, walk.carried.get("error", 1.0)  # two half steps are what is kept
             h = max(walk.carried.get("h", walk.grid.h), pair)
             fastest = self.fastest
-            while (error := self._error(walk, now := walk.limit(h), parts, order)) > 1.0:
+            while (square := self._square(walk, now := walk.limit(h), parts, order)) > 1.0:
                 walk.back()
-                shrink = self.safety * error ** (-1 / (order + 1)) if np.isfinite(error) else 0.25
+                shrink = self.safety * square**less if np.isfinite(square) else 0.25
                 h, fastest = now * float(np.clip(shrink, 0.1, 0.9)), 1.0
                 if h < pair and now <= pair:
                     raise walk.fail(h / 2, low, "the local error stays above the tolerance")
                 h = max(h, pair)
-            growth = self.safety * math.exp((0.4 * math.log(previous) - 0.7 * math.log(error)) / (order + 1))
+            growth = self.safety * math.exp(past * math.log(previous) - present * math.log(square))
             growth = float(np.clip(growth, self.slowest, fastest))
-            walk.carried = {"h": min(max(now, h if now < h else 0.0) * growth, high), "error": max(error, 1e-4)}
+            walk.carried = {"h": min(max(now, h if now < h else 0.0) * growth, high), "error": max(math.sqrt(square), 1e-4)}
 
-        numbers = (self.rtol, self.atol, 2.0**order - 1, self.safety, self.slowest, self.fastest, order + 1)
+        past, present, less = 0.4 / (order + 1), 0.35 / (order + 1), -0.5 / (order + 1)  # the last two are of squares
+        numbers = (self.rtol, self.atol, 2.0**order - 1, self.safety, self.slowest, self.fastest, past, present, less)
         return Bound(advance, Plan("error", self.limits, ("h", "error"), numbers, tuple(parts)))
 
-    def _error(self, walk: Adaptive, h: float, parts: list[str], order: int) -> float:
-        """Estimated error of two half steps over the tolerance; infinite where one of the steps fails."""
+    def _square(self, walk: Adaptive, h: float, parts: list[str], order: int) -> float:
+        """The mean square of the error of two half steps over the tolerance; infinite where one of the steps fails."""
         begin = np.concatenate([walk.part(p) for p in parts])
         if not walk.try_step(h, h / 2):
             return np.inf
@@ -172,7 +175,7 @@ class ErrorControl(Control):
         scale = self.atol + self.rtol * np.maximum(np.abs(begin), np.abs(halves))
         ratio = (halves - whole) / ((2.0**order - 1) * np.where(scale > 0, scale, 1e-300))
         total = np.cumsum(ratio**2)[-1]  # one after the other, as in C
-        return max(float(np.sqrt(total / len(ratio))), 1e-10)
+        return max(float(total) * (1 / len(ratio)), 1e-20)
 
 
 @strict
@@ -230,35 +233,41 @@ class Reversible(Control):
         return Bound(advance, Plan("reversible", self.limits, ("eps", "z"), scale=scale))
 
     def _both(self, system: Constrained) -> ca.Function:
-        """`sigma` and `G`."""
-        sigma = self._scale(system)
+        """`sigma` and `G`: of `sigma = size^power` the latter is `-power size_q . v / size`."""
+        size, power = self._scale(system)
         velocity = system.v if system.momenta == "v" else system.role("velocity")
-        second = getattr(system, system.momenta)
-        G = -ca.dot(ca.gradient(sigma, system.q), system.qdot(system.q, velocity)) / sigma
-        return ca.Function("both", [system.q, second, system.par], [ca.densify(sigma), ca.densify(G)])
+        inputs = [system.q, getattr(system, system.momenta), system.par]
+        sigma = size if power == 1 else 1 / ca.sqrt(ca.sqrt(size))
+        parts = [sigma, size, -power * ca.gradient(size, system.q), system.qdot(system.q, velocity)]
+        outputs = ca.cse([ca.densify(x) for x in parts])
+        with as_written():  # all but the last products are there before the velocity
+            sigma, size, rates, velocity = Factors.inverted(ca.Function("parts", inputs, outputs), inputs)
+            return ca.Function("both", inputs, ca.cse([sigma, ca.dot(rates * (1 / size), velocity)]))
 
-    def _scale(self, system: Constrained) -> ca.SX:
+    def _scale(self, system: Constrained) -> tuple[ca.SX, float]:
+        """A function of the positions, and the power of it that is the time scale."""
         if self.scale is not None:
-            sigma: ca.SX = scalar("scale", system._trace("scale", self.scale, ("q",)))
+            size, power = scalar("scale", system._trace("scale", self.scale, ("q",))), 1.0
         elif isinstance(system, Mechanical):
             curvature = ca.hessian(system.expression("potential"), system.q)[0]
-            sigma = self._period(ca.solve(ca.densify(system.expression("mass")), ca.densify(curvature)))
+            size, power = self._curvature(ca.solve(ca.densify(system.expression("mass")), ca.densify(curvature))), -0.25
         else:
             H = system.expression("hamiltonian", p=ca.SX.zeros(system.n))
             inverse = ca.substitute(ca.hessian(system.expression("hamiltonian"), system.p)[0], system.p, ca.SX.zeros(system.n))
-            sigma = self._period(inverse @ ca.hessian(H, system.q)[0])
-        if ca.depends_on(sigma, ca.vertcat(system.v, system.p, system.t)):
+            size, power = self._curvature(inverse @ ca.hessian(H, system.q)[0]), -0.25
+        if ca.depends_on(size, ca.vertcat(system.v, system.p, system.t)):
             raise ModelError("the time scale of the reversible controller must be a function of q and parameters alone")
-        return sigma
+        return size, power
 
     @staticmethod
-    def _period(squares: ca.SX) -> ca.SX:
-        size = ca.sumsqr(squares)
+    def _curvature(matrix: ca.SX) -> ca.SX:
+        """The square of the curvature of a potential: its power -1/4 is a period, up to a factor."""
+        size: ca.SX = ca.sumsqr(matrix)
         if ca.simplify(size).is_zero():
             raise ModelError(
                 "the potential has no curvature from which to take a time scale; give one, Reversible(scale=lambda q: ...)"
             )
-        return 1 / ca.sqrt(ca.sqrt(size))
+        return size
 
 
 NAMES: dict[str, type[Control]] = {"backoff": Backoff, "error": ErrorControl, "reversible": Reversible}

@@ -1,4 +1,4 @@
-"""Many steps under a controller in one native call: the loop in C around a compiled program.
+"""Many steps under a controller in one native call: the loop in C, in one piece with the step.
 
 Controllers in Python are the reference. The loop in C makes the same steps to the last bit, and leaves to Python every step that
 is not plain.
@@ -9,33 +9,21 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 
 import casadi as ca
 import numpy as np
 
-from dalembert.engine import compiler
-from dalembert.engine.graph import literal
-from dalembert.engine.inputs import NEAR, ROUNDED, Constant, Held, Inputs
+from dalembert.engine.inputs import Constant, Held, Inputs
 from dalembert.engine.machine import Memory, Records
 from dalembert.engine.native import Native, limits
 from dalembert.engine.newton import Rule
-from dalembert.engine.program import WEIGH_EVERY
-from dalembert.engine.run import ADVANCES, LIKE, SAME, STRETCH, Array, Grid, Notes
+from dalembert.engine.run import Array, Grid, Notes
 from dalembert.engine.runners import step_inputs
-from dalembert.engine.values import Values, part
+from dalembert.engine.values import Values
 
-CONSTANTS = {
-    "NEAR": NEAR,
-    "ROUNDED": ROUNDED,
-    "ADVANCES": ADVANCES,
-    "SAME": SAME,
-    "STRETCH": STRETCH,
-    "LIKE": LIKE,
-    "WEIGH_EVERY": WEIGH_EVERY,
-}
 KINDS = ("backoff", "error", "reversible")
-NUMBERS = 8
+NUMBERS = 10
+PLACES = 4  # memories of a decision: where it begins, after a whole step, and after each of two halves
 
 
 @dataclass(frozen=True)
@@ -58,13 +46,13 @@ class _Walk(ctypes.Structure):
     """The `da_walk` of control.c."""
 
     _fields_ = [
-        *_fields("step rule work state last before kept par out_t out_state out_lam out_work u", ctypes.c_void_p),
-        *_fields("times values jumps nodes scale watch watched measured held whole", ctypes.c_void_p),
+        *_fields("rule work memory par out_t out_state out_lam out_work u", ctypes.c_void_p),
+        *_fields("times values jumps nodes scale watch watched measured", ctypes.c_void_p),
         *_fields("t t_end low high end resolution", ctypes.c_double),
         ("carried", 2 * ctypes.c_double),
         ("numbers", NUMBERS * ctypes.c_double),
         *_fields("shortest longest", ctypes.c_double),
-        *_fields("kind n_state n_memory n_lam n_u n_times n_jumps n_nodes n_watched n_measured", ctypes.c_long),
+        *_fields("kind n_u n_times n_jumps n_nodes n_watched n_measured", ctypes.c_long),
         *_fields("settles capacity done iterations rejected made time jump", ctypes.c_long),
     ]
 
@@ -80,15 +68,6 @@ class Made:
     ask: bool  # whether the next step is Python's to make
 
 
-@cache
-def _library() -> ctypes.CDLL:
-    constants = [f"#define {name} {literal(value)}" for name, value in CONSTANTS.items()]
-    library = compiler.load("\n".join([*constants, part("control.c")]))
-    library.da_control.argtypes = [ctypes.POINTER(_Walk)]
-    library.da_control.restype = ctypes.c_long
-    return library
-
-
 def possible(inputs: Inputs) -> bool:
     """Whether the inputs are known without asking a function of the user's at each step."""
     return type(inputs) in (Constant, Held)
@@ -101,21 +80,21 @@ class Controlled:
         self, native: Native, plan: Plan, grid: Grid, inputs: Inputs, rule: Rule, memory: Memory, watch: Values | None,
         settles: bool,
     ) -> None:  # fmt: skip
-        self.native, self.plan, self._call = native, plan, _library().da_control
+        self.native, self.plan, self._call = native, plan, native.controlled
+        self._call.argtypes, self._call.restype = [ctypes.POINTER(_Walk)], ctypes.c_long
         self._kept: list[object] = [watch]  # what the loop has addresses of
         p, w = native.program, _Walk()
         self._walk = w
         (low, high), rules = plan.bounds(grid), limits(rule)
         self._kept.append(rules)
-        w.step, w.rule, w.t_end, w.low, w.high = native.address, ctypes.addressof(rules), grid.t_end, low, high
+        w.rule, w.t_end, w.low, w.high = ctypes.addressof(rules), grid.t_end, low, high
         w.kind, w.numbers = KINDS.index(plan.kind), (*plan.numbers, *(NUMBERS - len(plan.numbers)) * [0.0])
-        w.n_state, w.n_lam, w.n_u, w.settles, w.end = p.n_state, p.n_lam, p.n_u, settles, np.nan
-        sizes = [p.n_state, p.n_unknowns, p.n_unknowns, p.n_kept]
-        w.n_memory = sum(sizes)
-        state, last, before, kept = np.split(np.zeros(w.n_memory), np.cumsum(sizes)[:-1])  # side by side: one copy holds all
+        w.n_u, w.settles, w.end = p.n_u, settles, np.nan
+        cuts = np.cumsum([p.n_state, p.n_unknowns, p.n_unknowns, p.n_kept])
+        places = np.zeros(PLACES * cuts[-1])
+        state, last, before, kept, _ = np.split(places, cuts)
         self._outside, self._here = memory, Memory(state, last, before, memory.par, kept)
-        w.state, w.last, w.before, w.kept, w.par = (self._keep(a) for a in (state, last, before, kept, memory.par))
-        w.work, w.held, w.whole = (self._keep(np.empty(n)) for n in (native.room, w.n_memory, p.n_state))
+        w.memory, w.par, w.work = (self._keep(a) for a in (places, memory.par, np.empty(native.room)))
         entries = [np.arange(p.fields[name].start, p.fields[name].stop) for name in plan.measured]
         measured = np.concatenate([np.zeros(0, int), *entries]).astype(np.dtype("l"))
         w.measured, w.n_measured = self._keep(measured), len(measured)

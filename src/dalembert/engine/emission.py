@@ -14,13 +14,16 @@ from string import Template
 import casadi as ca
 import numpy as np
 
-from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable
+from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable, literal
+from dalembert.engine.inputs import NEAR, ROUNDED
 from dalembert.engine.program import WEIGH_EVERY, Program, Stage
+from dalembert.engine.run import ADVANCES, LIKE, SAME, STRETCH
 from dalembert.engine.tables import called
 from dalembert.engine.writing import Writer
 from dalembert.errors import CompilerError
 
 FEW = 32  # unknowns that are kept in registers between steps, as far as there are any
+SHORT = 200  # operations of a step up to which copies of it cost less than calls
 LONG = 6000  # statements of a step beyond which it is written in parts
 HEAD = """#include <math.h>
 #define DA_EXPORT __attribute__((visibility("default")))
@@ -35,6 +38,9 @@ COLD = (
 )
 
 
+CONSTANTS = {"NEAR": NEAR, "ROUNDED": ROUNDED, "ADVANCES": ADVANCES, "SAME": SAME, "STRETCH": STRETCH, "LIKE": LIKE}
+
+
 @cache
 def template(name: str) -> Template:
     """A part of the loop in C; read once, since a process may give up the right to read it."""
@@ -47,6 +53,17 @@ def source(program: Program, kind: type[Loop] | None = None) -> str:
         return (kind or Loop)(program).text()
     except Unwritable as error:
         raise CompilerError(f"{error}; compile='auto' does without") from error
+
+
+def controlled(program: Program) -> str:
+    """The same with the loop of steps under a controller; a short step is written out wherever it is made."""
+    text = source(program)
+    sizes = {"STATES": program.n_state, "LAMS": program.n_lam, "UNKNOWNS": program.n_unknowns, "KEPT": program.n_kept}
+    sizes |= {"INPUTS": program.n_u, "WORKING": int(program.working), "WEIGH_EVERY": WEIGH_EVERY}
+    step = "INLINE" if program.operations <= SHORT else "static __attribute__((noinline))"
+    constants = {name: literal(value) for name, value in CONSTANTS.items()} | sizes | {"STEP": step}
+    lines = [f"#define {name} {value}" for name, value in constants.items()]
+    return "\n".join([text, *lines, template("control.c").template])
 
 
 @dataclass
@@ -112,11 +129,11 @@ class Loop:
             "memory": "\n    ".join(
                 [
                     w.declare([*state, *lam]),
-                    *(f"int single{k} = kept[{self.scales[-1] + k}] != 0;" for k in range(len(self.solves))),
+                    *(f"int single{k} = from.kept[{self.scales[-1] + k}] != 0;" for k in range(len(self.solves))),
                 ]
             ),
-            "keep": " ".join(f"kept[{self.scales[-1] + k}] = single{k};" for k in range(len(self.solves))),
-            "load": " ".join([*(f"{names[s]} = state[{i}];" for i, s in enumerate(state)), *(f"{names[s]} = 0;" for s in lam)]),
+            "keep": " ".join(f"to.kept[{self.scales[-1] + k}] = single{k};" for k in range(len(self.solves))),
+            "load": " ".join([*(f"{names[s]} = from.state[{i}];" for i, s in enumerate(state)), *(f"{names[s]} = 0;" for s in lam)]),
             "solves": "".join(self._solve_text(k) for k in range(len(self.solves))),
             "finish": self._block([*self.next, *self.lam, *self.work, *self.check], STEP, "\n        "),
             "check": w.use(self.check[0]),
@@ -124,10 +141,10 @@ class Loop:
             "work": " ".join(f"out_work[2 * row + {j}] += {w.use(v)};" for j, v in enumerate(self.work)) if p.working else "",
             "next": self._assign(state, self.next) + " ".join(after),
             "write": " ".join(write),
-            "begin": self._each("last[{0}] = last_of[{0}];") + self._each("before[{0}] = before_of[{0}];"),
+            "begin": self._each("last[{0}] = from.last[{0}];") + self._each("before[{0}] = from.before[{0}];"),
             "older": self._each("before[{0}] = last[{0}];"),
             "found": self._each(f"out_unknowns[row * {p.n_unknowns} + {{0}}] = last[{{0}}];"),
-            "end": self._each("last_of[{0}] = last[{0}];") + self._each("before_of[{0}] = before[{0}];"),
+            "end": self._each("to.last[{0}] = last[{0}];") + self._each("to.before[{0}] = before[{0}];"),
             "store": self._store(),
         }
         parts, (looks, room) = w.functions(), rare(p, self.graph.called)

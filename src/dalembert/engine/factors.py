@@ -2,13 +2,15 @@
 
 Such fixed factors of products are multiplied with each other first, quotients by them become products with their reciprocals,
 and what several terms of a sum are multiplied by is taken out of it. Each is a symbol in the step, with a value in `h` and the
-parameters.
+parameters. What is divided by more than once, or in every iteration, is inverted once.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import casadi as ca
 
@@ -16,6 +18,7 @@ from dalembert.systems.instructions import called, operation, walk
 
 SX = ca.SX
 ONE = SX(1.0)
+DIVISIONS = (ca.OP_DIV, ca.OP_INV)
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +46,7 @@ class Factors:
         self._known: dict[str, SX] = {}
         self._keys: dict[int, tuple[SX, str]] = {}
         self._whole: dict[int, tuple[_Value, SX]] = {}
+        self._inverses: dict[int, tuple[SX, SX]] = {}
 
     def prelude(self, h: SX, par: SX) -> ca.Function:
         """The values of all symbols."""
@@ -69,8 +73,18 @@ class Factors:
             moves = any(v.moving for v in operands)
             return [_Value(ONE, v, moves) for v in called(f, [self.whole(v) for v in operands])]
 
-        out = walk(function, source, lambda c: _Value(SX(c)), self._apply, call)
+        shared = iter(_shared_divisors(function))
+
+        def apply(op: int, operands: list[_Value]) -> _Value:
+            return self._apply(op, operands, op in DIVISIONS and next(shared))
+
+        out = walk(function, source, lambda c: _Value(SX(c)), apply, call)
         return [ca.vertcat(*(self.whole(v) for v in rows)) if rows else SX(0, 1) for rows in out]
+
+    @classmethod
+    def inverted(cls, function: ca.Function, inputs: Sequence[SX]) -> list[SX]:
+        """The outputs of a function where divisors that occur more than once are inverted; to be kept as written."""
+        return cls().collected(function, inputs, ())
 
     def whole(self, v: _Value) -> SX:
         """A value with its factor."""
@@ -100,7 +114,25 @@ class Factors:
             self.values.append(value)
         return self._known[key]
 
-    def _apply(self, op: int, operands: list[_Value]) -> _Value:
+    def _inverse(self, value: SX) -> SX:
+        """One over a value, once."""
+        number = value.element_hash()
+        if number not in self._inverses:
+            self._inverses[number] = value, SX.unary(ca.OP_INV, value)
+        return self._inverses[number][1]
+
+    def _quotient(self, a: _Value, b: _Value) -> _Value:
+        """A quotient as a product with an inverse."""
+        assert b.rest is not None
+        factor, inverse = _times(a.factor, _fixed(ca.OP_INV, [b.factor])), self._inverse(b.rest)
+        if a.rest is None:
+            return _Value(factor, inverse, b.moving)
+        if a.moving and not b.moving:  # what stands still takes the factor along, out of the iteration
+            return _Value(ONE, _product(self.whole(_Value(factor, inverse)), a.rest), True)
+        return _Value(factor, _product(a.rest, inverse), a.moving or b.moving)
+
+    def _apply(self, op: int, operands: list[_Value], shared: bool = False) -> _Value:
+        """One operation; a division by what is divided by elsewhere as well is `shared`."""
         a, b = operands[0], operands[-1]
         moves = a.moving or b.moving
         if all(v.fixed for v in operands):
@@ -120,6 +152,8 @@ class Factors:
             return _Value(_times(a.factor, a.factor), _product(a.rest, a.rest), moves)
         if op == ca.OP_DIV and b.fixed:
             return _Value(_times(a.factor, _fixed(ca.OP_INV, [b.factor])), a.rest, moves)
+        if op in DIVISIONS and not b.fixed and (shared or (a.moving and not b.moving)):
+            return self._quotient(_Value(ONE) if op == ca.OP_INV else a, b)
         if op in (ca.OP_ADD, ca.OP_SUB) and a.rest is not None and b.rest is not None:
             common = self._sum(op == ca.OP_SUB, a, b)
             if common is not None:
@@ -138,6 +172,25 @@ class Factors:
         return None
 
 
+def _shared_divisors(function: ca.Function) -> list[bool]:
+    """For each division of a function, whether it is by what another one divides by too, up to numbers as factors."""
+    numbers, divisors = count(1), list[int]()
+
+    def apply(op: int, operands: list[int]) -> int:
+        if op in (ca.OP_NEG, ca.OP_TWICE) or (op == ca.OP_MUL and 0 in operands):
+            return max(operands)
+        if op in DIVISIONS:
+            divisors.append(operands[-1])
+        return next(numbers)
+
+    def call(f: ca.Function, operands: list[int]) -> list[int]:
+        return [next(numbers) for _ in range(sum(f.nnz_out(i) for i in range(f.n_out())))]
+
+    walk(function, lambda i, k: next(numbers), lambda c: 0, apply, call)
+    often = Counter(divisors)
+    return [often[d] > 1 for d in divisors]
+
+
 def _fixed(op: int, values: list[SX]) -> SX:
     """An operation on fixed values; numbers are numbers at once."""
     if op == ca.OP_MUL:
@@ -150,7 +203,12 @@ def _times(a: SX, b: SX) -> SX:
     """A product of fixed values: numbers first, and no factor of one."""
     if a.is_one() or b.is_one():
         return b if a.is_one() else a
-    return SX(float(a) * float(b)) if a.is_constant() and b.is_constant() else _product(a, b)
+    if a.is_constant() and b.is_constant():
+        return SX(float(a) * float(b))
+    for number, other in ((a, b), (b, a)):
+        if number.is_constant() and other.is_op(ca.OP_MUL) and other.dep(1).is_constant():
+            return _times(other.dep(0), SX(float(number) * float(other.dep(1))))
+    return _product(b, a) if a.is_constant() else _product(a, b)
 
 
 def _product(a: SX, b: SX) -> SX:

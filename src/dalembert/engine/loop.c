@@ -10,13 +10,19 @@ typedef struct {
     double size;
 } da_outcome;
 
+typedef struct {
+    double *state, *last, *before, *kept;
+} da_memory;
+
 DA_EXPORT const long da_work = $length;
 
-DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state, double *last_of, double *before_of,
-                      const double *par, const double *inputs, long varying, long save_every, double *out_state,
-                      double *out_lam, double *out_work, double *out_unknowns, const da_rule *rule, da_outcome *outcome,
-                      double *kept, long look, double *w)
+/* Steps from one memory to another, which may be the same. */
+static inline __attribute__((always_inline)) void
+da_steps(long steps, long first, double t0, double h, const da_memory from, const da_memory to, const double *par,
+         const double *inputs, long varying, long save_every, double *out_state, double *out_lam, double *out_work,
+         double *out_unknowns, const da_rule *rule, da_outcome *outcome, long look, double *w)
 {
+    double *const state = to.state;
     const da_rule limits = *rule;
     const double *u = inputs;
     long row = 0, iterations = 0, i = 0, left = save_every == 1 ? 1 : save_every - first % save_every;
@@ -24,7 +30,7 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
     double size = 0, t = 0, scale[$scales], last[$unknowns + 1], before[$unknowns + 1];
     $begin
     $memory
-    for (int j = 0; j < $scales - 1; j++) scale[j] = kept[j];
+    for (int j = 0; j < $scales - 1; j++) scale[j] = from.kept[j];
     $run
     $load
     for (i = 0; i < steps; i++) {
@@ -51,11 +57,21 @@ end:
         if (out_unknowns) { $found }
     }
     $store
-    for (int j = 0; j < $scales - 1; j++) kept[j] = scale[j];
+    for (int j = 0; j < $scales - 1; j++) to.kept[j] = scale[j];
     $keep
     $end
     outcome->steps = i;
     outcome->iterations = iterations;
     outcome->failed = failed;
     outcome->size = size;
+}
+
+DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state, double *last, double *before,
+                      const double *par, const double *inputs, long varying, long save_every, double *out_state,
+                      double *out_lam, double *out_work, double *out_unknowns, const da_rule *rule, da_outcome *outcome,
+                      double *kept, long look, double *w)
+{
+    const da_memory memory = {state, last, before, kept};
+    da_steps(steps, first, t0, h, memory, memory, par, inputs, varying, save_every, out_state, out_lam, out_work, out_unknowns,
+             rule, outcome, look, w);
 }

@@ -54,6 +54,7 @@ class Native:
         ]  # fmt: skip
         self.room = long.in_dll(self._library, "da_work").value  # numbers that the loop needs to work with
         self.address = ctypes.cast(self._run, ctypes.c_void_p).value
+        self.controlled = getattr(self._library, "da_control", None)  # many steps under a controller
 
     def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
         """Advance a memory by the steps of a task in one native call."""

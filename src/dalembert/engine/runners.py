@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from dalembert.engine import compiler, sweeps
-from dalembert.engine.emission import source
+from dalembert.engine.emission import controlled, source
 from dalembert.engine.inputs import Inputs
 from dalembert.engine.machine import NONE, Memory, Pivoted, VirtualMachine
 from dalembert.engine.native import Native
@@ -73,12 +73,12 @@ class Engine:
         self.program, self.settle = program, settle
         self._others = others or Cache()
         self._machine: VirtualMachine | None = None
-        self._native: Native | None = None
+        self._native: dict[bool, Native] = {}
         self._swept: Swept | None = None
         self._pivoted: Pivoted | None = None
         self._sparse: Sparse | None = None
         self._careful: Careful | None = None
-        self._source: str | None = None
+        self._source: dict[bool, str] = {}
 
     def start(self, state: Array, par: Array, t: float, h: float, known: Array | None = None) -> Memory:
         """The memory of a run that begins there; `known` are rates and multipliers to guess from."""
@@ -88,10 +88,11 @@ class Engine:
         self._machine = self._machine or VirtualMachine(self.program)
         return self._machine
 
-    def native(self) -> Native:
-        if self._native is None:
-            self._native = Native(self.program, self._code())
-        return self._native
+    def native(self, equal: bool = True) -> Native:
+        """The compiled step, with a loop for equal steps, and one for steps under a controller where they are not equal."""
+        if equal not in self._native:
+            self._native[equal] = Native(self.program, self._code(equal))
+        return self._native[equal]
 
     def pivoted(self) -> Pivoted:
         self._pivoted = self._pivoted or Pivoted(self.program)
@@ -196,25 +197,26 @@ class Engine:
                     f"a step of {operations} operations is too large for a C compiler; the virtual machine "
                     "(compile=False) runs it at the same cost per operation"
                 )
-            return self.native()
+            return self.native(equal)
         if operations > LARGEST_COMPILED:
             return self.machine()
-        if self._native is not None:
-            return self._native
+        if equal in self._native:
+            return self._native[equal]
         saved = steps * (8e-6 + 4e-9 * operations)
         if saved < 0.02:
             return self.machine()
         price = 0.1 + 1e-4 * operations
         try:
-            if saved > price or compiler.is_cached(self._code()):
-                return self.native()
+            if saved > price or compiler.is_cached(self._code(equal)):
+                return self.native(equal)
         except CompilerError:
             return self.machine()
         return self.machine()
 
-    def _code(self) -> str:
-        self._source = self._source or source(self.program)
-        return self._source
+    def _code(self, equal: bool) -> str:
+        if equal not in self._source:
+            self._source[equal] = source(self.program) if equal else controlled(self.program)
+        return self._source[equal]
 
 
 def step_inputs(program: Program, inputs: Inputs, begin: Array, h: Array | float) -> Array:
