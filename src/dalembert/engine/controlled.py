@@ -80,7 +80,7 @@ class Controlled:
         self, native: Native, plan: Plan, grid: Grid, inputs: Inputs, rule: Rule, memory: Memory, watch: Values | None,
         settles: bool,
     ) -> None:  # fmt: skip
-        self.native, self.plan, self._call = native, plan, native.controlled
+        self.native, self.plan, self._call = native, plan, native.library.da_control
         self._call.argtypes, self._call.restype = [ctypes.POINTER(_Walk)], ctypes.c_long
         self._kept: list[object] = [watch]  # what the loop has addresses of
         p, w = native.program, _Walk()

@@ -133,7 +133,9 @@ class Loop:
                 ]
             ),
             "keep": " ".join(f"to.kept[{self.scales[-1] + k}] = single{k};" for k in range(len(self.solves))),
-            "load": " ".join([*(f"{names[s]} = from.state[{i}];" for i, s in enumerate(state)), *(f"{names[s]} = 0;" for s in lam)]),
+            "load": " ".join(
+                [*(f"{names[s]} = from.state[{i}];" for i, s in enumerate(state)), *(f"{names[s]} = 0;" for s in lam)]
+            ),
             "solves": "".join(self._solve_text(k) for k in range(len(self.solves))),
             "finish": self._block([*self.next, *self.lam, *self.work, *self.check], STEP, "\n        "),
             "check": w.use(self.check[0]),

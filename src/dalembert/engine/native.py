@@ -41,9 +41,9 @@ class Native:
 
     def __init__(self, program: Program, code: str | None = None, flags: tuple[str, ...] = ()) -> None:
         self.program, self.kept = program, Cache()  # what else was compiled for it
-        self._library = compiler.load(code or source(program), flags)
+        self.library = compiler.load(code or source(program), flags)
         try:
-            self._run = self._library.da_run
+            self._run = self.library.da_run
         except AttributeError as error:
             raise CompilerError("the compiler made a library without a step in it; compile='auto' does without") from error
         self._run.restype = None
@@ -52,9 +52,8 @@ class Native:
             long, long, double, double, array, array, array, array, array, long, long, array, array, array, array,
             ctypes.POINTER(Rules), ctypes.POINTER(_Outcome), array, long, array,
         ]  # fmt: skip
-        self.room = long.in_dll(self._library, "da_work").value  # numbers that the loop needs to work with
+        self.room = long.in_dll(self.library, "da_work").value  # numbers that the loop needs to work with
         self.address = ctypes.cast(self._run, ctypes.c_void_p).value
-        self.controlled = getattr(self._library, "da_control", None)  # many steps under a controller
 
     def run(self, memory: Memory, out: Records, task: Task) -> Outcome:
         """Advance a memory by the steps of a task in one native call."""
