@@ -70,4 +70,4 @@ class Native:
 
 
 def _pointer(array: Array | None) -> int | None:
-    return None if array is None else array.ctypes.data
+    return None if array is None else array.__array_interface__["data"][0]  # sooner than by its `ctypes`

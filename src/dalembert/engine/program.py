@@ -33,7 +33,7 @@ from dalembert.engine.factors import Factors
 from dalembert.engine.looks import HUGE, Look, looks
 from dalembert.engine.newton import Array
 from dalembert.methods.step import Solve, Step
-from dalembert.systems.batch import batch
+from dalembert.systems.batch import Pointwise, batch
 from dalembert.systems.instructions import as_written
 
 SX = ca.SX
@@ -164,10 +164,8 @@ class Program:
 
     def first_memory(self, state: Array, t: float, h: float, u: Array, par: Array, known: Array | None = None) -> Array:
         """What stands for the solutions of earlier steps in the first one: rates and multipliers as known, else zero."""
-        size = self.step.known.numel()
-        known = np.zeros(size) if known is None else known[len(known) - size :]
-        out: Array = batch(self._first, [np.concatenate([state, (t, h), u, par, known])], 1)[0][0]
-        return out
+        known = np.zeros(self._n_known) if known is None else known[len(known) - self._n_known :]
+        return self._first_once(state, (t, h), u, par, known)[0]
 
     def first_memories(self, states: Array, t: float, h: float, pars: Array) -> Array:
         """The same for many states, of which nothing is known; one row each."""
@@ -183,6 +181,14 @@ class Program:
         """Whether what stands for earlier steps depends on the state, on time or on parameters."""
         starts = [solve.start for solve in self.step.solves if solve.start is not None]
         return bool(starts) and bool(ca.depends_on(ca.vertcat(*starts), ca.vertcat(*self.common)))
+
+    @cached_property
+    def _n_known(self) -> int:
+        return int(self.step.known.numel())
+
+    @cached_property
+    def _first_once(self) -> Pointwise:
+        return Pointwise(self._first)
 
     @cached_property
     def _first(self) -> ca.Function:

@@ -189,7 +189,7 @@ class Run:
     def table(self, start: Array) -> tuple[Array, Array]:
         """Times and states, those of the start first, or of the last row that was dropped."""
         t, state = self._before or (self.grid.t0, start)
-        return np.append(t, self.times()), np.append(state[None], self.records.state[: self.rows], axis=0)
+        return np.concatenate(((t,), self.times())), np.concatenate((state[None], self.records.state[: self.rows]))
 
     def nodes(self, node: float | None = None) -> Array:
         """The times at which the multipliers of the rows are defined; those of the method's own `node`, which is recorded."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.engine.checks import LARGEST, LOOSE, STEEP, TOLERANCE, Array, finite
-from dalembert.systems.batch import batch
+from dalembert.systems.batch import Pointwise, batch
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.hamiltonian import Hamiltonian
 from dalembert.systems.mechanical import Mechanical
@@ -53,6 +53,7 @@ class Survey:
         margins = ca.vertcat(*self._margins(s, G, position, velocity))
         self._zeros = {name: np.zeros(x.numel()) for name, x in arguments.items()}
         self._function = ca.Function("survey", [point], [finite(s), ca.densify(margins)])
+        self._once = Pointwise(self._function)
 
     @staticmethod
     def _margins(s: Constrained, G: SX, position: SX, velocity: SX) -> Iterator[SX]:
@@ -72,8 +73,7 @@ class Survey:
     def well(self, at: dict[str, Array], par: Array, t: float, u: Array, exact: tuple[str, ...]) -> bool:
         """Whether nothing is wrong with values; False also where that cannot be told here."""
         given = {**self._zeros, **at, "t": (t,), "u": u}
-        point = np.concatenate([*(given[name] for name in self._s.arguments), par, _tolerances(exact)])
-        numbers, margins = batch(self._function, [point], 1)
+        numbers, margins = self._once(*(given[name] for name in self._s.arguments), par, _tolerances(exact))
         return bool((np.abs(numbers) < STEEP).all() and (margins >= 0).all())
 
     def rows(self, at: dict[str, Array], pars: Array, t: float, u: Array, exact: tuple[str, ...]) -> NDArray[np.bool_]:

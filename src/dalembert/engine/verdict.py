@@ -13,7 +13,7 @@ from dalembert.engine.case import Case, outside
 from dalembert.engine.run import Array, Layout, Run
 from dalembert.errors import DalembertError, ModelError
 from dalembert.systems.base import System
-from dalembert.systems.batch import batch
+from dalembert.systems.batch import Pointwise, batch
 from dalembert.systems.ranges import ranges
 
 SX = ca.SX
@@ -57,9 +57,7 @@ def _energy(case: Case, layout: Layout, states: Array, times: Array) -> tuple[in
     system = case.system
     if not system.has_energy:
         return None
-    if not (case.method.external or gaps(system)) and np.isfinite(
-        energies(system, layout.fields, states[-1:], times[-1:], case.par[None])[0]
-    ):
+    if not (case.method.external or gaps(system)) and np.isfinite(_last(system, layout.fields, states[-1], times[-1:], case.par)):
         return None
     for first in range(0, len(times), CHUNK):
         part = slice(first, first + CHUNK)
@@ -70,8 +68,8 @@ def _energy(case: Case, layout: Layout, states: Array, times: Array) -> tuple[in
     return None
 
 
-def energies(system: System, fields: Mapping[str, slice], states: Array, times: Array, pars: Array) -> Array:
-    """The energies of rows, each with parameters of its own: quickly, by a function of one vector."""
+def _function(system: System) -> ca.Function:
+    """The energy, a function of one vector: a row of a run with its time and parameters."""
 
     def make() -> ca.Function:
         known = {name: getattr(system, name) for name in system.state}
@@ -79,9 +77,19 @@ def energies(system: System, fields: Mapping[str, slice], states: Array, times: 
         energy = ca.densify(system.role("energy", **others))
         return ca.Function("energy", [ca.veccat(*known.values(), system.t, system.par)], [energy])
 
-    function = system.cache.get(ca.Function, "energy of a row", make)
+    return system.cache.get(ca.Function, "energy of a row", make)
+
+
+def _last(system: System, fields: Mapping[str, slice], state: Array, t: Array, par: Array) -> float:
+    """The energy of one row."""
+    energy = system.cache.get(Pointwise, "energy", lambda: Pointwise(_function(system)))
+    return float(energy(*(state[fields[name]] for name in system.state), t, par)[0][0])
+
+
+def energies(system: System, fields: Mapping[str, slice], states: Array, times: Array, pars: Array) -> Array:
+    """The energies of rows, each with parameters of its own."""
     parts = [states[:, fields[name]] for name in system.state]
-    return batch(function, [np.hstack([*parts, times[:, None], pars])], len(states))[0][:, 0]
+    return batch(_function(system), [np.hstack([*parts, times[:, None], pars])], len(states))[0][:, 0]
 
 
 def gaps(system: System) -> bool:

@@ -8,6 +8,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dalembert.locks import Lock
+
 BLOCK = 128
 
 
@@ -33,6 +35,27 @@ def batch(function: ca.Function, arguments: Sequence[ArrayLike], count: int) -> 
                 buffer.set_res(i, memoryview(a[part]))  # type: ignore
         evaluate()
     return out
+
+
+class Pointwise:
+    """A function of one vector at one point after another: nothing is bound anew from call to call. Threads may share it."""
+
+    def __init__(self, function: ca.Function) -> None:
+        self._lock, self._point = Lock(), np.empty(function.nnz_in(0))
+        self._out = [np.empty(function.nnz_out(i)) for i in range(function.n_out())]
+        self._buffer, self._evaluate = function.buffer()
+        if self._point.size:
+            self._buffer.set_arg(0, memoryview(self._point))  # type: ignore
+        for i, a in enumerate(self._out):
+            if a.size:
+                self._buffer.set_res(i, memoryview(a))  # type: ignore
+
+    def __call__(self, *parts: ArrayLike) -> list[NDArray[np.float64]]:
+        """The outputs at a point, which is given in parts."""
+        with self._lock:
+            np.concatenate(parts, out=self._point)
+            self._evaluate()
+            return [a.copy() for a in self._out]
 
 
 def _rows(a: NDArray[np.float64], count: int) -> NDArray[np.float64]:

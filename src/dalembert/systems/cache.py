@@ -9,6 +9,7 @@ from dalembert.locks import Lock
 
 MOST = 16  # values of one type that are kept
 T = TypeVar("T")
+_NONE: dict[Hashable, object] = {}
 
 
 class Cache:
@@ -20,13 +21,12 @@ class Cache:
 
     def get(self, kind: type[T], key: Hashable, make: Callable[[], T], most: int = MOST) -> T:
         """The value of a key, made by `make` if there is none; then the oldest beyond `most` are dropped."""
-        with self._lock:
-            found = self._kept.setdefault(kind, {}).get(key)
+        found = self._kept.get(kind, _NONE).get(key)  # what is there needs no lock
         if isinstance(found, kind):
             return found
         made = make()  # without the lock: it may take long, and threads that need something else go on
         with self._lock:
-            values = self._kept[kind]
+            values = self._kept.setdefault(kind, {})
             found = values.setdefault(key, made)  # the first one, where threads made several
             for old in list(values)[:-most]:
                 del values[old]
