@@ -215,3 +215,37 @@ long contact_oscillator(long steps, double h, double *q, double *v, double toler
     q[0] = x; q[1] = y; q[2] = z; v[0] = u; v[1] = s; v[2] = w;
     return iterations + 1;
 }
+
+/* ---- Cortes and Martinez' method for the same: a force at the midpoint, which is not known -------------------------- */
+
+/* With V = (x^2 + y^2 + z^2 + eps x^2 z^2) / 2. The mean velocity of y is explicit, that of x follows from the constraint at the
+   midpoint, and the multiplier from the row of x: one equation is left, in the mean velocity c of z, for Newton's iteration. */
+long contact_midpoint(long steps, double h, double eps, double *q, double *v, double tolerance)
+{
+    double x = q[0], y = q[1], z = q[2], u = v[0], s = v[1], w = v[2], c = w, c_last = w;
+    const double half = 0.5 * h, inverse = 1.0 / (1.0 + half * half);
+    long iterations = 0;
+    for (long n = 0; n < steps; n++) {
+        const double b = (s - half * y) * inverse, Y = y + half * b, slope = -half * Y;
+        double guess = 2 * c - c_last, a, X, Z, fx, fz;
+        int k;
+        c_last = c; c = guess;
+        for (k = 0; k < 25; k++) {
+            a = -Y * c; X = x + half * a; Z = z + half * c;
+            const double XZ = eps * X * Z;
+            fx = X + XZ * Z; fz = Z + XZ * X;
+            const double g = c + half * fz - w - y * (a + half * fx - u);
+            if (fabs(g) < tolerance) break;
+            const double dx = slope * (1.0 + eps * Z * Z) + h * XZ, dz = half * (1.0 + eps * X * X) + 2.0 * XZ * slope;
+            c -= g / (1.0 + half * dz - y * (half * dx - Y));
+        }
+        if (k == 25) return -1;
+        iterations += k;
+        const double y1 = y + h * b, px = a - half * fx, pz = c - half * fz;
+        const double mu = (px + y1 * pz) / (1.0 + y1 * y1);
+        x += h * a; y = y1; z += h * c;
+        u = px - mu; s = b - half * Y; w = pz - y1 * mu;
+    }
+    q[0] = x; q[1] = y; q[2] = z; v[0] = u; v[1] = s; v[2] = w;
+    return iterations + 1;
+}

@@ -46,7 +46,7 @@ class Factors:
         self._known: dict[str, SX] = {}
         self._keys: dict[int, tuple[SX, str]] = {}
         self._whole: dict[int, tuple[_Value, SX]] = {}
-        self._inverses: dict[int, tuple[SX, SX]] = {}
+        self._inverses: dict[tuple[int, str], tuple[SX, SX]] = {}
 
     def prelude(self, h: SX, par: SX) -> ca.Function:
         """The values of all symbols."""
@@ -114,24 +114,23 @@ class Factors:
             self.values.append(value)
         return self._known[key]
 
-    def _inverse(self, value: SX) -> SX:
+    def _inverse(self, v: _Value) -> SX:
         """One over a value, once."""
-        number = value.element_hash()
-        if number not in self._inverses:
-            self._inverses[number] = value, SX.unary(ca.OP_INV, value)
-        return self._inverses[number][1]
+        assert v.rest is not None
+        key = v.rest.element_hash(), self._key(v.factor)
+        if key not in self._inverses:
+            plain = SX.unary(ca.OP_INV, v.rest) if v.factor.is_one() else self._inverse(_Value(ONE, v.rest))
+            self._inverses[key] = v.rest, self.whole(_Value(_fixed(ca.OP_INV, [v.factor]), plain))
+        return self._inverses[key][1]
 
     def _quotient(self, a: _Value, b: _Value) -> _Value:
-        """A quotient as a product with an inverse."""
-        assert b.rest is not None
-        factor, inverse = _times(a.factor, _fixed(ca.OP_INV, [b.factor])), self._inverse(b.rest)
+        """A quotient as a product with an inverse; it has no factor, as other quotients that it may be added to."""
+        inverse = self._inverse(b)
         if a.rest is None:
-            return _Value(factor, inverse, b.moving)
-        if a.moving and not b.moving:  # what stands still takes the factor along, out of the iteration
-            return _Value(ONE, _product(self.whole(_Value(factor, inverse)), a.rest), True)
-        return _Value(factor, _product(a.rest, inverse), a.moving or b.moving)
+            return _Value(a.factor, inverse, b.moving)
+        return _Value(ONE, _product(self.whole(a), inverse), a.moving or b.moving)
 
-    def _apply(self, op: int, operands: list[_Value], shared: bool = False) -> _Value:
+    def _apply(self, op: int, operands: list[_Value], shared: bool) -> _Value:
         """One operation; a division by what is divided by elsewhere as well is `shared`."""
         a, b = operands[0], operands[-1]
         moves = a.moving or b.moving
@@ -205,10 +204,7 @@ def _times(a: SX, b: SX) -> SX:
         return b if a.is_one() else a
     if a.is_constant() and b.is_constant():
         return SX(float(a) * float(b))
-    for number, other in ((a, b), (b, a)):
-        if number.is_constant() and other.is_op(ca.OP_MUL) and other.dep(1).is_constant():
-            return _times(other.dep(0), SX(float(number) * float(other.dep(1))))
-    return _product(b, a) if a.is_constant() else _product(a, b)
+    return _product(a, b)
 
 
 def _product(a: SX, b: SX) -> SX:
