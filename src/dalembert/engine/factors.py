@@ -128,6 +128,8 @@ class Factors:
         inverse = self._inverse(b)
         if a.rest is None:
             return _Value(a.factor, inverse, b.moving)
+        if a.moving and not b.moving:  # what stands still takes the factor along, out of the iteration
+            return _Value(ONE, _product(self.whole(_Value(a.factor, inverse)), a.rest), True)
         return _Value(ONE, _product(self.whole(a), inverse), a.moving or b.moving)
 
     def _apply(self, op: int, operands: list[_Value], shared: bool) -> _Value:
