@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from dalembert.engine.checks import LARGEST, LOOSE, STEEP, TOLERANCE, Array, finite
 from dalembert.systems.batch import Pointwise, batch
@@ -72,7 +72,7 @@ class Survey:
 
     def well(self, at: dict[str, Array], par: Array, t: float, u: Array, exact: tuple[str, ...]) -> bool:
         """Whether nothing is wrong with values; False also where that cannot be told here."""
-        given = {**self._zeros, **at, "t": (t,), "u": u}
+        given: dict[str, ArrayLike] = {**self._zeros, **at, "t": (t,), "u": u}
         numbers, margins = self._once(*(given[name] for name in self._s.arguments), par, _tolerances(exact))
         return bool((np.abs(numbers) < STEEP).all() and (margins >= 0).all())
 
