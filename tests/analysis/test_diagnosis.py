@@ -194,3 +194,8 @@ def test_what_is_recommended():
         assert da.diagnose(system, **free).recommended == wanted
     assert da.diagnose(da.catalog.dc_motor()).recommended == "discrete-gradient"
     assert da.diagnose(da.catalog.simple_pendulum().to_dae("index2"), y=[1, 0, 0, 0]).recommended == "radau-iia-3"
+
+
+def test_where_the_first_choice_does_not_fit_constraints_are_kept_all_the_same():
+    top = da.catalog.mechanisms.heavy_top().assemble(rotation="quaternion")
+    assert da.diagnose(top).recommended == "murua-ggl-3"

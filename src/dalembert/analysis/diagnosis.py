@@ -278,13 +278,15 @@ def _choose(out: Diagnosis, s: System) -> None:
     """Methods that fit, and the one to begin with."""
     varying = isinstance(s, Mechanical) and not s.constant_mass
     divide = {Need.INERTIA, Need.MASS, *({Need.MOMENTA} if varying else ())}
-    out.methods = [str(m) for m in able(s) if not m.external and not (out.massless and m.needs & divide)]
+    fit = [m for m in able(s) if not m.external and not (out.massless and m.needs & divide)]
+    out.methods = [str(m) for m in fit]
     if out.redundant or out.singular_pose:
         out.recommended = "none before the constraints are independent"
         return
     out.recommended = _recommended(s, bool(out.massless))
     if obstacles(find(out.recommended.split(",")[0]), s):
-        out.recommended = out.methods[0] if out.methods else "none of the register"
+        keeping = max(fit, key=lambda m: len(m.exact_levels), default=None)  # as many levels of constraints as can be
+        out.recommended = str(keeping) if keeping else "none of the register"
 
 
 def _recommended(s: System, massless: bool) -> str:
