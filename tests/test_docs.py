@@ -207,3 +207,9 @@ def test_numbers_of_the_verification_page_can_be_measured_again():
 @pytest.mark.parametrize("reader", ["engineer", "researcher", "control", "student"])
 def test_code_of_the_tutorials_runs(reader, tmp_path, monkeypatch):
     test_code_of_the_pages_runs(f"tutorial_{reader}", tmp_path, monkeypatch)
+
+
+def test_no_line_of_prose_begins_with_a_comment():
+    """A page would end its paragraph there and show the line as it is written."""
+    for page in DOCS.glob("*.md"):
+        assert not re.search(r"^<!-- .*-->\S", page.read_text(encoding="utf-8"), flags=re.M), page
