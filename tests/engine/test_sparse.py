@@ -32,12 +32,12 @@ def state(engine, system):
     return np.concatenate([values.get(name, np.zeros(part.stop - part.start)) for name, part in engine.program.fields.items()])
 
 
-METHODS = [m for m in able(da.catalog.net(3, 3)) if not m.external]
+METHODS = [m for m in able(da.catalog.net(2, 3)) if not m.external]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=str)
 def test_agrees_with_the_virtual_machine(method):
-    system = da.catalog.net(3, 3)
+    system = da.catalog.net(2, 3)
     engine = prepare(system, method)
     one, two = (run(engine, r, system, state(engine, system)) for r in (engine.machine(), engine.sparse()))
     for name in ("q", "v"):  # multipliers that are carried along are defined to eps / h^2 only
@@ -143,7 +143,7 @@ def test_adaptive_steps_are_sparse_too():
 )
 def test_slopes_multiplied_link_by_link_are_the_jacobian(name):
     """The residual and the Jacobian of a chain of links are those of the residual written out, at any point."""
-    system = da.catalog.net(3, 3)
+    system = da.catalog.net(2, 3)
     program = LargeProgram(prepare(system, find(name)).program.step)
     rng, known, chains = np.random.default_rng(0), list(program.common), []
     values = [state(prepare(system, find(name)), system), np.zeros(1), np.full(1, 0.1), np.zeros(program.n_u), system.pack()]
