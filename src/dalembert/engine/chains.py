@@ -8,7 +8,7 @@ import numpy as np
 from dalembert.engine import progress
 from dalembert.engine.large import LargeStage, Link
 from dalembert.engine.newton import Array
-from dalembert.engine.nodes import ITERATE, RUN, SOLVE, Bind, Call, Nodes, Work
+from dalembert.engine.nodes import ITERATE, RUN, SOLVE, Bind, Call, Nodes, Scratch, Work
 from dalembert.engine.patterns import Pattern, Product
 from dalembert.engine.vectors import Tape
 
@@ -50,7 +50,10 @@ class Refresh:
 
 
 class Single:
-    """One function on arrays: `load` once for a run, then `call`. The cuts of a chain, where it needs them, are found first."""
+    """One function on arrays: `load` once for a run, then `call`. The cuts of a chain, where it needs them, are found first.
+
+    One that is rare works in memory that it shares with others.
+    """
 
     def __init__(
         self,
@@ -59,9 +62,11 @@ class Single:
         outputs: list[Array],
         bind: Bind,
         chain: Chain | None = None,
-        rare: bool = False,
+        scratch: Scratch | None = None,
     ) -> None:
-        tape, self.rare = Tape(bind), rare
+        tape, self.rare = Tape(bind, scratch), scratch is not None
+        if scratch is not None:
+            scratch.begin()
         self.nodes = nodes = tape.nodes
         nodes.each += [] if chain is None else [Work(Refresh(chain), 0, ())]
         sources = [nodes.source(a, ITERATE) for a in inputs]
@@ -69,7 +74,7 @@ class Single:
             if out.size:
                 nodes.copied(number, out)
         self.work, self.exposed = [nodes.fixed, nodes.each], set[int]()
-        nodes.prune(self.work, self.exposed)
+        nodes.close(self.work, self.exposed)
         self.plain: list[list[Call]] = [[w.call for w in work] for work in self.work]
         self.calls = self.plain  # what is done in their place
 
@@ -113,7 +118,7 @@ class Chain:
         self.matrix.data, self._last = nodes.arrays[last.node], last.node
         self.linear = nodes.levels[last.node] < ITERATE  # whether the residual is linear in the unknowns
         self._both, self._once, self._fixed = nodes.each, nodes.once, nodes.fixed
-        nodes.prune([self._fixed, self._once, *self._values, self._both], self.exposed)
+        nodes.close([self._fixed, self._once, *self._values, self._both], self.exposed)
         self.plain: list[list[Call]] = [[w.call for w in work] for work in self.work]
         self.calls = self.plain  # what is done in their place
 

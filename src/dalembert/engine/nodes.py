@@ -20,6 +20,7 @@ from dalembert.engine.patterns import Pattern, Product
 Array = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Call = Callable[[], object]
+BLOCK = 1 << 18  # numbers of a block of memory at least
 RUN, SOLVE, ITERATE = range(3)  # how often a node is filled
 ALL, ONE, AT = "{}[i]", "{}[0]", "{}[{}[i]]"  # what of an operand belongs to entry `i`
 
@@ -70,10 +71,34 @@ class Work:
     sizes: tuple[int, ...] = ()
 
 
+class Scratch:
+    """Memory for what is needed while one piece of work is done: the next one takes it again."""
+
+    def __init__(self) -> None:
+        self._blocks: list[Array] = []
+        self._at = (0, 0)  # the next block, and the next entry of it
+
+    def begin(self) -> None:
+        """Another piece of work begins."""
+        self._at = (0, 0)
+
+    def take(self, size: int) -> Array:
+        """An array that tells itself apart from others in the same memory."""
+        block, entry = self._at
+        while block < len(self._blocks) and entry + size > len(self._blocks[block]):
+            block, entry = block + 1, 0
+        if block == len(self._blocks):
+            self._blocks.append(np.zeros(max(size, BLOCK)))
+        self._at = block, entry + size
+        own = memoryview(self._blocks[block].data)[entry : entry + size]
+        return np.frombuffer(own) if size else np.zeros(0)
+
+
 class Nodes:
     """Arrays by number, and the work that fills them, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, scratch: Scratch | None = None) -> None:
+        self._scratch = scratch  # where those lie that are filled at each iterate, if they need not stay
         self.arrays: list[Array] = []
         self.levels: list[int] = []
         self.fixed: list[Work] = []  # once for a run
@@ -119,8 +144,9 @@ class Nodes:
         """A node: `make(array, number)` gives the work that fills it from its sources."""
         whole = (key, sources)
         if whole not in self._known:
-            array = np.zeros(size)
-            number = self._new(array, max((self.levels[i] for i in sources), default=RUN))
+            level = max((self.levels[i] for i in sources), default=RUN)
+            array = self._scratch.take(size) if self._scratch is not None and level == ITERATE else np.zeros(size)
+            number = self._new(array, level)
             self.work(number).append(make(array, number))
             self._known[whole] = number
         return self._known[whole]
@@ -164,10 +190,14 @@ class Nodes:
     def root(self, number: int) -> int:
         """What tells arrays apart that lie in different memory."""
         a = self.arrays[number]
-        return id(a if a.base is None else a.base)
+        while isinstance(a.base, np.ndarray):
+            a = a.base
+        return id(a)
 
-    def prune(self, lists: list[list[Work]], exposed: set[int]) -> None:
-        """Leave out work of lists, in the order in which they are done, whose values nobody looks at."""
+    def close(self, lists: list[list[Work]], exposed: set[int]) -> None:
+        """Nothing is added any more: leave out work of lists, in the order in which they are done, that nobody looks at."""
+        self._known.clear()  # with all lists of places
+        self._taken.clear()
         needed = {self.root(k) for k in exposed | self.foreign}
         for work in reversed(lists):
             kept = []

@@ -19,6 +19,7 @@ from dalembert.engine.fused import exact
 from dalembert.engine.large import LargeProgram
 from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task, VirtualMachine
 from dalembert.engine.newton import DAMPED, TINY, Array, Parts, shortened
+from dalembert.engine.nodes import Scratch
 from dalembert.engine.stepping import Stepping
 from dalembert.errors import CompilerError
 
@@ -42,6 +43,7 @@ class Sparse(VirtualMachine):
         self.large = program
         self.iterations: list[Iteration] = []
         self._stepping: Stepping | None = None
+        self._scratch = Scratch()  # of what is looked at now and then
         super().__init__(program)
         self._ahead = np.zeros(1)  # the end of a step
         self._kept = [self._looked_at(function) for function in program.step.kept]
@@ -133,7 +135,7 @@ class Sparse(VirtualMachine):
         stage = self.large.large_stages[k]
         chain = Chain(stage, at.x, at.known, self._bind, self.chains)
         guess = Single(stage.guess, [*at.hot, *at.history], [at.x], self._bind)
-        return chain, guess, Single(stage.weigh, at.known, [at.scale], self._bind, rare=True)
+        return chain, guess, Single(stage.weigh, at.known, [at.scale], self._bind, scratch=self._scratch)
 
     def missed(self) -> float:
         """What the next state misses of what the step keeps, relative to its sizes: the sum of squares."""
@@ -149,7 +151,7 @@ class Sparse(VirtualMachine):
         """What a step keeps at its end, with its rows and their sizes."""
         n, rows, size = function.numel_in(0), *(np.zeros(function.nnz_out(i)) for i in range(2))
         inputs = [self.next[:n], self._ahead, self.par, self.state[:n], self.h]
-        return Single(function, inputs, [rows, size], self._bind, rare=True), rows, size
+        return Single(function, inputs, [rows, size], self._bind, scratch=self._scratch), rows, size
 
 
 class Iteration:

@@ -12,7 +12,7 @@ from itertools import pairwise
 import casadi as ca
 import numpy as np
 
-from dalembert.engine.nodes import BINARY, UNARY, Bind, Indices, Nodes, Work
+from dalembert.engine.nodes import BINARY, UNARY, Bind, Indices, Nodes, Scratch, Work
 from dalembert.engine.patterns import Pattern, Product
 
 
@@ -233,8 +233,8 @@ def _transposition(sparsity: ca.Sparsity) -> Indices:
 class Tape:
     """Functions of nodes: as nodes where they are functions of vectors, else by CasADi."""
 
-    def __init__(self, bind: Bind) -> None:
-        self.nodes, self._bind = Nodes(), bind
+    def __init__(self, bind: Bind, scratch: Scratch | None = None) -> None:
+        self.nodes, self._bind = Nodes(scratch), bind
 
     def outputs(self, function: ca.Function, inputs: list[int], often: int) -> list[int]:
         """The nodes of all outputs of a function of nodes.

@@ -21,7 +21,7 @@ from dalembert.systems.base import System
 from dalembert.systems.elements import Indices, Repeated
 
 COMPOSED = ("potential", "holonomic", "dissipation", "force")
-LARGE = 8_000  # operations of elements, beyond which they are not written out
+LARGE = 1_900  # operations of elements, beyond which they are not written out
 MANY = 100  # coordinates: elements of fewer are always written out
 
 
