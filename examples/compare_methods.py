@@ -16,5 +16,5 @@ result.plot()
 # %%
 # How much accuracy each buys with run time: the best times of many runs, errors against a method of high order.
 
-work = da.work_precision(system, methods, t_end=2.0, steps=(50, 100, 200, 400, 800))
+work = da.work_precision(system, methods, t_end=5.0, steps=(200, 400, 800, 1600, 3200))
 work.plot().figure.savefig("compare_methods.png")

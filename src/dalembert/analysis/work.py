@@ -81,11 +81,12 @@ PLOT: Hook[[WorkPrecision, Axes | None], Axes] = Hook("WorkPrecision.plot", "dal
 @suggesting(options=(*Options.__annotations__, *SINGLE))
 def work_precision(
     system: System, methods: str | Method | Sequence[str | Method], *, t_end: float, steps: Iterable[int] = (50, 100, 200, 400),
-    repeat: int = 50, **options: Unpack[Options],
+    repeat: int = 10, **options: Unpack[Options],
 ) -> WorkPrecision:  # fmt: skip
     """How long each method takes to which error: runs with several numbers of `steps` up to `t_end`.
 
-    Times are those of the compiled loop, the best of at most `repeat` runs in a tenth of a second each; errors are those of the
+    Times are those of the compiled loop, the best of at most `repeat` runs that are made in turns, within a tenth of a second for
+    each setting. Runs of less than some hundred microseconds are mostly their beginning: take long ones. Errors are those of the
     final positions (of the first part of the state) against a method of high order with twice the steps of the finest run.
     """
     check_options(system, options, ("adaptive", *SINGLE), "runs with equal steps are timed")
@@ -94,17 +95,20 @@ def work_precision(
     if not counts:
         raise MethodError("there is nothing to time: give at least one number of steps")
     chosen = named_methods(methods, system)
-    name, quiet = reference_method(system), Options(**{**options, "progress": False})
+    best, quiet = reference_method(system), Options(**{**options, "progress": False})
     span = number("t_end", t_end) - number("t0", options.get("t0", 0.0))
-    truth, rough = (simulate(system, name, t_end=t_end, step=span / n, **quiet).motion[-1] for n in (2 * counts[-1], counts[-1]))
-    seconds = {str(method): np.zeros(len(counts)) for method in chosen}
+    truth, rough = (simulate(system, best, t_end=t_end, step=span / n, **quiet).motion[-1] for n in (2 * counts[-1], counts[-1]))
+    seconds = {str(method): np.full(len(counts), np.inf) for method in chosen}
     errors = {str(method): np.zeros(len(counts)) for method in chosen}
-    with Bar(options.get("progress"), len(chosen) * len(counts), "timing", "runs") as bar:
-        for i, method in enumerate(chosen):
-            for k, n in enumerate(counts):
-                sol, best = timed(system, method, t_end, span / n, quiet, repeat, BUDGET)
-                seconds[str(method)][k] = best
-                errors[str(method)][k] = np.abs(sol.motion[-1] - truth).max()
-                bar.show(i * len(counts) + k + 1)
+    spent = {str(method): np.zeros(len(counts)) for method in chosen}
+    with Bar(options.get("progress"), repeat, "timing", "rounds") as bar:
+        for done in range(repeat):  # in turns, so that a busy moment of the machine does not meet all runs of one setting
+            for method in chosen:
+                name = str(method)
+                for k in np.flatnonzero(spent[name] < BUDGET):
+                    sol, once = timed(system, method, t_end, span / counts[k], quiet, 1, BUDGET)
+                    seconds[name][k], spent[name][k] = min(seconds[name][k], once), spent[name][k] + once
+                    errors[name][k] = np.abs(sol.motion[-1] - truth).max()
+            bar.show(done + 1)
     floor = max(float(np.abs(rough - truth).max()), 1e-15 * max(1.0, float(np.abs(truth).max())))
-    return WorkPrecision(system.name, str(find(name)), span / np.array(counts, dtype=float), seconds, errors, floor)
+    return WorkPrecision(system.name, str(find(best)), span / np.array(counts, dtype=float), seconds, errors, floor)
