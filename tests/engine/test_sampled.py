@@ -1,5 +1,6 @@
 """Controllers in the loop: the same as runs by hand, in all ways to run; exact balance; and what is refused."""
 
+import functools
 import pickle
 import sys
 
@@ -26,6 +27,7 @@ def sampled(**options):
     return da.Sampled(pd, every=EVERY, outputs=lambda q: q[1], state=[0.1, 0.0], **options)
 
 
+@functools.cache
 def by_hand(system, method, t_end, step):
     """One call of `simulate` for each sample."""
     state, start, q, u, supplied = np.array([0.1, 0.0]), {"q": [0.0, 0.1], "v": [0.0, 0.0]}, [], [], 0.0
