@@ -31,15 +31,6 @@ def test_a_block_slides_where_the_slope_is_steeper_than_the_friction(dimension):
     assert sol.dissipated.sum() == pytest.approx(-np.diff(sol.energy[[0, -1]])[0], rel=1e-2)
 
 
-def test_a_block_sticks_where_the_slope_is_less_steep():
-    mu = 0.5
-    angle = np.arctan(mu) - 0.05
-    sol = da.simulate(block(angle, mu).assemble(), "radau-iia-2", t_end=0.2, step=2e-4)
-    creep = 2e-3 * np.arctanh(np.tan(angle) / mu)  # by the regularised speed
-    assert sol.joint("slope").rate[-1] == pytest.approx(creep, rel=1e-6)
-    assert sol.joint("slope").displacement[-1] < 1e-3
-
-
 def test_a_bearing_under_load_brakes_by_its_radius():
     """A balanced wheel of weight W in a bearing: the torque is `mu r W`."""
     m = da.Mechanism(gravity=(0, -G))

@@ -19,6 +19,7 @@ from dalembert.mechanisms.formulas import spelled
 from dalembert.mechanisms.frames import Marker
 from dalembert.mechanisms.rotations import vector
 from dalembert.mechanisms.shapes import Shape
+from dalembert.mechanisms.touching import Touch
 
 FORMAT = "dalembert mechanism 1"
 Table = dict[str, object]
@@ -88,6 +89,8 @@ def _shape(shape: Shape) -> Table:
 
 def _part(name: str, part: object) -> Table:
     """The fields of a joint, a coupling, a force or a sensor."""
+    if isinstance(part, Touch):
+        raise ModelError(f"contact {part.name!r} has outlines, functions of parameters, which cannot be written to a file")
     out: Table = {} if isinstance(part, joints.Coupling | Sensor) else {"kind": kind_of(type(part))}
     for field in fields(part):  # type: ignore[arg-type]  # a dataclass
         value = getattr(part, field.name)
