@@ -161,6 +161,8 @@ class Engine:
 
     def _newton(self) -> Runner:
         """Newton's iteration for what cannot be swept."""
+        if self.program.large:
+            return self.sparse()
         if self.program.operations > LARGEST_COMPILED:
             return self.machine()
         try:
@@ -175,20 +177,18 @@ class Engine:
         differ in their last bits, so that which of them it is depends on the run alone, never on what was compiled before.
         """
         compile = compile if isinstance(compile, str) else bool(compile)
+        swept = equal and compile in (True, "auto") and self._sweepable
+        if swept and (compile is True or (compiler.find() and steps * sweeps.saved(self.program) > sweeps.PRICE)):
+            try:
+                return self.swept()
+            except CompilerError:  # a compiler that does not work is as good as none
+                if compile is True:
+                    raise
         if self.program.large:
             sparse = self.sparse()
             sparse.compile(compile, steps)
             return sparse
-        if compile is False or (compile == "auto" and compiler.find() is None):
-            return self.machine()
-        if equal and compile != "newton" and self._sweepable:
-            if compile is True:
-                return self.swept()
-            if steps * sweeps.saved(self.program) > sweeps.PRICE:
-                try:
-                    return self.swept()
-                except CompilerError:  # a compiler that does not work is as good as none
-                    return self.machine()
+        if compile is False or swept or (compile == "auto" and compiler.find() is None):
             return self.machine()
         operations = self.program.operations
         if compile in (True, "newton"):

@@ -40,7 +40,7 @@ def source(program: Program) -> str:
 def suits(program: Program) -> bool:
     """Whether steps can be made by sweeps."""
     sweep = program.step.sweep
-    return sweep is not None and _rates(sweep).n_instructions() <= LARGEST
+    return sweep is not None and not isinstance(program.step.t, ca.MX) and _rates(sweep).n_instructions() <= LARGEST
 
 
 def saved(program: Program) -> float:
