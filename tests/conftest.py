@@ -1,6 +1,7 @@
 """Systems that many tests use, and how orders are measured."""
 
 import contextlib
+import sys
 
 import numpy as np
 import pytest
@@ -16,6 +17,14 @@ def _cache(tmp_path_factory):
         patch.setenv("DALEMBERT_CACHE", str(tmp_path_factory.getbasetemp().parent / "dalembert-cache"))
         patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         yield
+
+
+@pytest.fixture(autouse=True)
+def _figures():
+    """No test leaves figures open."""
+    yield
+    if "matplotlib.pyplot" in sys.modules:
+        sys.modules["matplotlib.pyplot"].close("all")
 
 
 def order_of(errors, steps, floor=1e-12):

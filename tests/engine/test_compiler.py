@@ -155,7 +155,7 @@ def test_the_library_of_another_user_does_not_run(tmp_path, shared):
         "from dalembert.engine.case import prepare\n"
         "from dalembert.methods.base import find\n"
         f"place = compiler.Path({str(planted)!r})\n"
-        "code = prepare(da.catalog.double_pendulum(), find('rattle'))._code()\n"
+        "code = prepare(da.catalog.double_pendulum(), find('rattle'))._code(True)\n"
         "key, digest = compiler._key(code, compiler.find()), compiler._digest(place / 'evil.so')\n"
         "shutil.copy(place / 'evil.so', place / f'step-{key}-{digest}.so')\n"
         "assert compiler._kept(place, key) is not None\n"  # it is what a trusted directory would have

@@ -86,7 +86,7 @@ WRONG = [
     (lambda m: m.universal("j", "a", "b", at=(0, 0, 0), axis="z", second=(0, 1, 1)), "perpendicular"),
     (lambda m: m.motor("motor", "elbow"), "no joint 'elbow'"),
     (lambda m: m.motor("motor", m.fixed("w", "a", "b")), "no freedom"),
-    (lambda m: m.motor("motor", m.cylindrical("c", "a", "b", at=(0, 0, 0), axis="z")), "displacement, angle"),
+    (lambda m: m.motor("motor", m.cylindrical("c", "a", "b", at=(0, 0, 0), axis="z")), "c.displacement.*c.angle"),
     (lambda m: m.spring("s", "a", "b", stiffness=-1.0), "must not be negative"),
     (lambda m: m.sensor("s", "a", measures="distance"), "goes with"),
     (lambda m: m.particle("p", mass=1.0) and m.revolute("j", "p", "b", at=(0, 0, 0), axis="z"), "point mass"),
