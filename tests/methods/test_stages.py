@@ -48,11 +48,18 @@ def end(name, order):
 
 
 @cache
+def begun(name):
+    """A system and its start."""
+    make, values, _ = PROBLEMS[name]
+    system = make()
+    return system, consistent_start(system, **values)
+
+
+@cache
 def run(name, method, count, t_end):
     """The parts of a run at four times: positions, velocities or momenta, multipliers."""
-    make, values, options = PROBLEMS[name]
-    system = make()
-    start = consistent_start(system, **values)
+    system, start = begun(name)
+    options = PROBLEMS[name][2]
     sol = da.simulate(system, method, **start, t_end=t_end, step=t_end / count, save_every=count // 4, **options)
     return [part[-4:] for part in (*sol.parts.values(), sol.lam)]
 
@@ -82,10 +89,17 @@ def test_orders_for_one_to_four_stages(name, method):
         assert_order(errors, t_end / counts, order, 1e-13 * (1 + np.abs(truth).max()), ("q", "second", "lam")[k])
 
 
+@cache
+def free(t_end):
+    """A system without constraints, and its motion."""
+    system = angle_pendulum()
+    return system, da.simulate(system, "gauss-6", t_end=t_end, step=0.01, save_every=20, compile=False)
+
+
 @pytest.mark.parametrize("method", [m for m in with_stages(4) if can(m, angle_pendulum())])
 def test_orders_on_free_systems(method):
-    system, t_end, counts = angle_pendulum(), 0.8, np.array(COUNTS[classical_order(method)])
-    reference = da.simulate(system, "gauss-6", t_end=t_end, step=0.01, save_every=20, compile=False)
+    t_end, counts = 0.8, np.array(COUNTS[classical_order(method)])
+    system, reference = free(t_end)
     runs = [da.simulate(system, method, t_end=t_end, step=t_end / n, save_every=n // 4, compile=False) for n in counts]
     errors = [np.abs(x.x - reference.x).max() for x in runs]
     assert_order(errors, t_end / counts, classical_order(method), floor=1e-13)
