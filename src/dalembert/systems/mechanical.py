@@ -268,9 +268,8 @@ class Mechanical(Constrained):
             return ()
         at = self.initial.get("q", np.zeros(self.n)) if q is None else q
         par = self.pack() if par is None else par
-        if self.constant_mass:
-            return self.cache.get(tuple, ("massless", par.tobytes()), lambda: self._massless(at, par))
-        return self._massless(at, par)
+        where = b"" if self.constant_mass else np.asarray(at, dtype=np.float64).tobytes()
+        return self.cache.get(tuple, ("massless", par.tobytes(), where), lambda: self._massless(at, par))
 
     def _massless(self, q: Array, par: Array) -> tuple[str, ...]:
         M = self.value("mass", par, q=q)
