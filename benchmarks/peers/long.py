@@ -73,7 +73,10 @@ def grown(peer: Peer, problem: Problem, variant: str) -> dict[str, float] | None
 
 
 def drift(peers: dict[str, Peer], settings: dict[str, tuple[str, float, float]]) -> dict[str, dict[str, object]]:
-    """The double pendulum for ten times its time, each solver as it was at its second level (variant, knob, seconds)."""
+    """The double pendulum for ten times its time, each solver as it was at its second level (variant, knob, seconds).
+
+    A solver that fails so gets the next finer setting.
+    """
     short = PROBLEMS["double"]
     problem = replace(short, t_end=short.t_end * LENGTH, check=0.0)
     out: dict[str, dict[str, object]] = {}
@@ -85,13 +88,19 @@ def drift(peers: dict[str, Peer], settings: dict[str, tuple[str, float, float]])
         if seconds > LONGEST:
             out[name] = {"why": f"would take {seconds * LENGTH:.0f} s"}
             continue
-        try:
-            case = peer.prepare(problem, variant, knob)
-            taken, result = clock(case.run)
-            rows = case.read(result)
-        except Failed as error:
-            out[name] = {"why": str(error)}
+        knobs = list(peer.variants(problem)[variant])
+        ran = None
+        for finer in [knob, *knobs[knobs.index(knob) + 1 :]] if knob in knobs else [knob]:
+            try:
+                case = peer.prepare(problem, variant, finer)
+                taken, result = clock(case.run)
+                ran = finer, taken, case.read(result)
+                break
+            except Failed as error:
+                out[name] = {"why": str(error)}
+        if ran is None:
             continue
+        knob, taken, rows = ran
         energies = problem.energies(rows.y)
         worst = np.maximum.accumulate(np.abs(energies - energies[0]))
         some = np.unique(np.geomspace(1, problem.rows, 40).astype(int))
