@@ -279,7 +279,8 @@ def write(data: Data) -> str:
         GROWTH.format(patience=PATIENCE),
         growth(data) + "\n", "![Run and set-up against the number of links](images/benchmarks_growth.png)\n",
         "## Drift\n",
-        "The double pendulum for 2400 s, each solver as at its second level over 240 s, or where that fails with the next finer\nsetting.\n", drift(data) + "\n",
+        "The double pendulum for 2400 s, each solver as at its second level over 240 s, or where that fails with the next finer\n"
+        "setting.\n", drift(data) + "\n",
         "![Largest energy error so far against time](images/benchmarks_drift.png)\n",
         "## Gradients\n",
         GRADIENTS,
