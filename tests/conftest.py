@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.engine.steps import March
 from dalembert.methods.base import REGISTER, find, obstacles
 
 
@@ -25,6 +26,22 @@ def _figures():
     yield
     if "matplotlib.pyplot" in sys.modules:
         sys.modules["matplotlib.pyplot"].close("all")
+
+
+def killed(monkeypatch, at, run):
+    """A run that dies in its n-th stretch of steps."""
+    original, calls = March.take, []
+
+    def dies(self, *arguments, **more):
+        calls.append(1)
+        if len(calls) == at:
+            raise KeyboardInterrupt
+        return original(self, *arguments, **more)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(March, "take", dies)
+        with pytest.raises(da.Interrupted):
+            run()
 
 
 def order_of(errors, steps, floor=1e-12):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from conftest import killed
 from dalembert import keeper
-from dalembert.engine.steps import March
 
 EVERY = 0.02
 
@@ -40,22 +40,6 @@ def same(one, other):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
     for name in ("t", "y", "u", "state"):
         np.testing.assert_array_equal(getattr(one.samples["force"], name), getattr(other.samples["force"], name), err_msg=name)
-
-
-def killed(monkeypatch, at, run):
-    """A run that dies in its n-th stretch."""
-    original, calls = March.take, []
-
-    def dies(self, *arguments, **more):
-        calls.append(1)
-        if len(calls) == at:
-            raise KeyboardInterrupt
-        return original(self, *arguments, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(March, "take", dies)
-        with pytest.raises(da.Interrupted):
-            run()
 
 
 @pytest.mark.parametrize("where", ["checkpoint", "store"])

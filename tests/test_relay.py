@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from conftest import killed
 from dalembert import relay
-from dalembert.engine.steps import March
 
 
 @pytest.fixture
@@ -39,22 +39,6 @@ def same(one, other):
             np.testing.assert_array_equal(values, getattr(other.samples[name], key), err_msg=key)
     assert one.stats["steps"] == other.stats["steps"]
     assert one.stats["arcs"] == other.stats["arcs"]
-
-
-def killed(monkeypatch, at, run):
-    """A run that dies in its n-th stretch of steps."""
-    original, calls = March.take, []
-
-    def dies(self, *arguments, **more):
-        calls.append(1)
-        if len(calls) == at:
-            raise KeyboardInterrupt
-        return original(self, *arguments, **more)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(March, "take", dies)
-        with pytest.raises(da.Interrupted):
-            run()
 
 
 floor = da.impact(lambda q: q[0], 0.8, name="floor")

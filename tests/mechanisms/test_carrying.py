@@ -6,6 +6,7 @@ from trees import random_tree
 
 import dalembert as da
 from dalembert.mechanisms import joints
+from mechanisms.test_assembly import four_bar
 
 G = 9.81
 KINDS = [
@@ -52,18 +53,6 @@ def test_all_joints_in_both_directions_with_all_that_acts():
     assert sol.system.tree == set(m.joints)
     again, at = type(sol.system).loads(sol.system.dumps()), [0.1] * 8
     np.testing.assert_array_equal(again.carried()(*at).full(), sol.system.carried()(*at).full())
-
-
-def four_bar():
-    m = da.Mechanism(gravity=(0, -G), name="four-bar")
-    m.rod("crank", (0, 0), (0, 1), mass=1.0)
-    m.rod("coupler", (0, 1), (3, 2), mass=2.0)
-    m.rod("rocker", (3, 2), (2.5, 0), mass=1.5)
-    m.revolute("A", "ground", "crank", at=(0, 0))
-    m.revolute("B", "crank", "coupler", at=(0, 1))
-    m.revolute("C", "coupler", "rocker", at=(3, 2))
-    m.revolute("D", "rocker", "ground", at=(2.5, 0))
-    return m
 
 
 def test_a_closed_loop_along_a_run():

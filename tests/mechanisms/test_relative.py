@@ -7,6 +7,7 @@ from trees import random_tree
 
 import dalembert as da
 from dalembert.mechanisms import joints
+from mechanisms.test_assembly import four_bar
 
 
 def frames(system, sol):
@@ -21,18 +22,6 @@ def gaps(m, method, *steps, t_end=0.25, **options):
         runs = [da.simulate(s, method, q=start["q"], v=start["v"], t_end=t_end, step=h, **options) for h in steps]
         ends.append([frames(s, sol) for sol in runs])
     return [float(np.abs(a - b).max()) for a, b in zip(*ends, strict=True)]
-
-
-def four_bar(gravity=(0, -9.81)):
-    m = da.Mechanism(gravity=gravity, name="four-bar")
-    m.rod("crank", (0, 0), (0, 1), mass=1.0)
-    m.rod("coupler", (0, 1), (3, 2), mass=2.0)
-    m.rod("rocker", (3, 2), (2.5, 0), mass=1.5)
-    m.revolute("A", "ground", "crank", at=(0, 0))
-    m.revolute("B", "crank", "coupler", at=(0, 1))
-    m.revolute("C", "coupler", "rocker", at=(3, 2))
-    m.revolute("D", "rocker", "ground", at=(2.5, 0))
-    return m
 
 
 def arm():

@@ -25,11 +25,21 @@ from dalembert.errors import CompilerError
 FEW = 32  # unknowns that are kept in registers between steps, as far as there are any
 SHORT = 200  # operations of a step up to which copies of it cost less than calls
 LONG = 6000  # statements of a step beyond which it is written in parts
-HEAD = """#include <math.h>
+RECORDS = """typedef struct {
+    double tolerance, refresh, stagnation, floor, limit, exact; /* squares */
+    long max_iterations;
+} da_rule;
+
+typedef struct {
+    long steps, iterations, failed;
+    double size;
+} da_outcome;
+"""  # what loops are given and give back
+HEAD = f"""#include <math.h>
 #define DA_EXPORT __attribute__((visibility("default")))
 #define DA_RARE static __attribute__((noinline))
-static inline double da_sign(double x) { return x < 0 ? -1.0 : x > 0 ? 1.0 : x; }
-"""
+static inline double da_sign(double x) {{ return x < 0 ? -1.0 : x > 0 ? 1.0 : x; }}
+{RECORDS}"""
 ROWS = "const double *par, const double *u, const double *scale, double t, double h"
 HOT = f"double *restrict w, const double *last, const double *before, {ROWS}", "w, last, before, par, u, scale, t, h"
 COLD = (

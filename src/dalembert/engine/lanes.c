@@ -17,11 +17,6 @@
 typedef double W __attribute__((vector_size(8 * DA_W)));
 typedef long long I __attribute__((vector_size(8 * DA_W)));
 
-typedef struct {
-    double tolerance, refresh, stagnation, floor, limit, exact; /* squares */
-    long max_iterations;
-} da_rule;
-
 DA_EXPORT const long da_work = $length;
 DA_EXPORT const long da_lanes = DA_W;
 

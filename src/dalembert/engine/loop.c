@@ -1,16 +1,6 @@
 /* The time loop. What stands after dollar signs is written from the functions of a program; see emission.py. */
 
 typedef struct {
-    double tolerance, refresh, stagnation, floor, limit, exact; /* squares */
-    long max_iterations;
-} da_rule;
-
-typedef struct {
-    long steps, iterations, failed;
-    double size;
-} da_outcome;
-
-typedef struct {
     double *state, *last, *before, *kept;
 } da_memory;
 

@@ -6,16 +6,6 @@ typedef struct { void (*work)(double **, int **, const long *); double **a; int 
 typedef struct { const da_call *calls; long count; } da_list;
 
 typedef struct {
-    double tolerance, refresh, stagnation, floor, limit, exact; /* squares */
-    long max_iterations;
-} da_rule;
-
-typedef struct {
-    long steps, iterations, failed;
-    double size;
-} da_outcome;
-
-typedef struct {
     long n, possible, low; /* whether the pattern is symmetric, and its fill low */
     const double *data;
     const int *upper, *lower; /* the entries of the upper half, in the order of elimination, and those opposite */

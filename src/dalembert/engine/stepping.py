@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.engine.chains import Refresh
-from dalembert.engine.emission import template
+from dalembert.engine.emission import RECORDS, template
 from dalembert.engine.factored import CHEAP, EXACT, LOST, LOW, PACE, STALLED, SYMMETRIC, Factor
 from dalembert.engine.fused import Bound, Fused
 from dalembert.engine.machine import Call, Outcome, Records, Task
@@ -218,4 +218,4 @@ def _called(function: Callable[..., object], n: int, *arrays: NDArray[np.int32])
 
 def _source() -> str:
     limits = {"exact": EXACT, "low": LOW, "stalled": STALLED, "lost": LOST, "pace": PACE, "symmetric": SYMMETRIC, "tiny": TINY}
-    return template("sparse.c").substitute({name: repr(value) for name, value in limits.items()}, weigh=WEIGH_EVERY)
+    return RECORDS + template("sparse.c").substitute({name: repr(value) for name, value in limits.items()}, weigh=WEIGH_EVERY)

@@ -25,16 +25,6 @@ typedef struct {
     W p[DA_PARTS];
 } V; /* all stages */
 
-typedef struct {
-    double tolerance, refresh, stagnation, floor, limit, exact; /* squares */
-    long max_iterations;
-} da_rule;
-
-typedef struct {
-    long steps, iterations, failed;
-    double size;
-} da_outcome;
-
 DA_EXPORT const long da_work = $length;
 
 static inline double da_larger(double a, double b) { return a > b ? a : b; } /* no call, as fmax is one */
