@@ -194,3 +194,9 @@ def test_nothing_of_casadi_reaches_the_user():
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout == "ours\n"
     assert run.stderr == ""
+
+
+def test_a_mechanism_is_assembled_first():
+    for call in (lambda m: da.simulate(m, "rattle", t_end=1.0, step=0.1), da.consistent):
+        with pytest.raises(da.MethodError, match=r"not Mechanism; a mechanism becomes one by mechanism.assemble\(\)"):
+            call(da.Mechanism())

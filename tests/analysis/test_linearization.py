@@ -157,6 +157,17 @@ def test_python_control_gets_the_same_system():
     assert np.abs(np.sort_complex(control.poles(model)) - np.sort_complex(linear.eigenvalues)).max() < 1e-12
 
 
+def test_python_control_gets_names_without_dots():
+    """Coordinates of a mechanism are called `cart.x`, which python-control takes for a signal of a subsystem."""
+    pytest.importorskip("control")
+    m = da.Mechanism(gravity=(0, -9.81))
+    m.body("cart", mass=2.0, inertia=0.1)
+    m.prismatic("rail", "ground", "cart", axis=(1, 0))
+    m.motor("push", "rail")
+    model = da.linearize(m.assemble(), outputs=["cart.x"]).to_control()
+    assert (model.input_labels, model.output_labels) == (["push"], ["cart_x"])
+
+
 def test_a_rolling_body_is_linearised_with_its_nonholonomic_constraint():
     sled = da.Mechanical(
         ("x", "y", "a"), mass=[1.0, 1.0, 0.2], potential=lambda q: 2.0 * q[0] ** 2,

@@ -211,3 +211,15 @@ def test_a_wrong_shape_is_told_with_the_names_of_the_coordinates():
     system = da.Mechanical(("left", "right"), mass=1.0, potential=lambda q: q @ q)
     with pytest.raises(da.InconsistentState, match=r"q has the shape \(3,\); expected 2 numbers \(left, right\)"):
         da.simulate(system, "rattle", q=[1.0, 2.0, 3.0], v=[0.0, 0.0], t_end=1.0, step=0.1)
+
+
+@pytest.mark.parametrize("tiny", [0.0, 1e-28, 1e-17])
+def test_coordinates_that_are_zero_but_for_rounding_are_measured_by_the_others(tiny):
+    """A rod in space that lies in a plane: a constraint among coordinates of 1e-28 is satisfied within rounding of those of 1."""
+    system = da.Mechanical(
+        4, mass=1.0, potential=lambda q: q[1], holonomic=lambda q: [q[0] ** 2 + q[1] ** 2 - 1, q[2] - 0.5 * q[3]]
+    )
+    sol = da.simulate(system, "rattle", q=[1.0, 0.0, tiny, -tiny], v=[0.0] * 4, t_end=0.1, step=0.01)
+    assert np.abs(sol.residual("position")).max() < 1e-15
+    with pytest.raises(da.InconsistentState, match="q violates constraint 2 of 2"):
+        da.simulate(system, "rattle", q=[1.0, 0.0, 1e-2, 0.0], v=[0.0] * 4, t_end=0.1, step=0.01)

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
+import dalembert as da
 from dalembert.mechanisms import joints
 from dalembert.mechanisms.frames import Frame, Marker, numbers
 
@@ -62,3 +63,18 @@ def test_frames_of_markers():
     origin, axes = numbers(A.at(Marker(np.array([1.0, 0.0, 0.0]), np.eye(3))))
     np.testing.assert_allclose(origin, [1.0, 3.0, 3.0], atol=1e-15)
     np.testing.assert_allclose(axes[:, 0], [0.0, 1.0, 0.0], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        ({"angel": (0, 1)}, "did you mean 'angle'"),
+        ({"angle": (1, 0)}, "a lower and an upper number"),
+        ({"angle": 1.0}, "not 1.0"),
+    ],
+)
+def test_limits_are_checked(limits, said):
+    m = da.Mechanism()
+    m.body("arm", mass=1.0, inertia=[1.0, 1.0, 1.0])
+    with pytest.raises(da.ModelError, match=said):
+        m.revolute("hinge", "ground", "arm", at=(0, 0, 0), axis="z", limits=limits)

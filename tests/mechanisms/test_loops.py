@@ -181,3 +181,43 @@ def test_prescribed_motion_over_many_turns_and_its_torque():
     np.testing.assert_allclose(sol.joint("axle").angle, 20.0 * sol.t, rtol=1e-5)
     np.testing.assert_allclose(sol.drive("drive"), 6.0, rtol=1e-2)
     assert sol.supplied.sum() == pytest.approx(0.3 * 400 * 2.0, rel=1e-2)
+
+
+@pytest.mark.parametrize("more", [{}, {"coordinates": "joint"}])
+def test_motions_that_contradict_each_other_later_are_refused(more):
+    """Both hold at the start: to leave one of them out would be another motion than the one asked for."""
+    m = da.Mechanism(gravity=(0, -9.81))
+    m.rod("rod", (0, 0), (1, 0), mass=1.0)
+    m.revolute("pin", "ground", "rod", at=(0, 0))
+    m.motion("slow", "pin", lambda t: t)
+    m.motion("fast", "pin", lambda t: t + t**2)
+    with pytest.raises(da.InconsistentState, match="agrees with the other joints and motions at t = 0 and is off by"):
+        m.assemble(redundant="remove", **more)
+
+
+@pytest.mark.parametrize("coordinates", ["absolute", "joint"])
+def test_a_linkage_that_is_stretched_out_cannot_move(coordinates):
+    """Links of 1, 2 and 1 between points 4 apart: there is no other pose, and it is singular."""
+    m = da.Mechanism(gravity=(0, -9.81))
+    at = [(0, 0), (1, 0), (3, 0), (4, 0)]
+    for i in range(3):
+        m.rod(f"rod{i}", at[i], at[i + 1], mass=1.0)
+        m.revolute(f"pin{i}", f"rod{i - 1}" if i else "ground", f"rod{i}", at=at[i])
+    m.revolute("pin3", "rod2", "ground", at=at[3])
+    with pytest.raises(da.SingularConstraints, match="starts in a singular pose: the rank of the constraints of"):
+        m.assemble(coordinates=coordinates)
+
+
+def test_a_motion_beyond_what_a_linkage_can_reach_names_the_joint():
+    m = da.Mechanism(gravity=(0, 0))
+    m.rod("crank", (0, 0), (0, 1), mass=1.0)
+    m.rod("rod", (0, 1), (2, 0), mass=1.0)
+    m.body("slider", mass=1.0, inertia=1.0, position=(2, 0))
+    m.revolute("A", "ground", "crank", at=(0, 0))
+    m.revolute("B", "crank", "rod", at=(0, 1))
+    m.revolute("C", "rod", "slider", at=(2, 0))
+    m.prismatic("guide", "ground", "slider", axis=(1, 0))
+    m.motion("push", "guide", lambda t: t)
+    with pytest.raises(da.SingularConstraints, match=r"dead point, or at the end of what it can reach: joint '[ABC]'") as error:
+        da.simulate(m.assemble(), "rattle", t_end=2.0, step=0.02)
+    assert error.value.solution.t[-1] == pytest.approx(np.sqrt(5) - 1, abs=0.05)

@@ -131,14 +131,16 @@ class Linearization(markup.Told):
         return np.geomspace(low / 10, high * 10, 800)
 
     def to_control(self) -> control.StateSpace:
-        """As a `control.StateSpace` of python-control, with names of states, inputs and outputs."""
+        """As a `control.StateSpace` of python-control, with names of states, inputs and outputs; `rod.x` is `rod_x` there."""
         try:
             import control as library
         except ImportError as error:
             raise MissingPackage.of("python-control", "control", "to_control()") from error
         self._proper()
+        named = ([name.replace(".", "_") for name in names] for names in (self.states, self.inputs, self.outputs))
+        states, inputs, outputs = named  # python-control keeps dots for signals of subsystems
         return library.ss(
-            self.A, self.B, self.C, self.D, states=list(self.states), inputs=list(self.inputs), outputs=list(self.outputs),
+            self.A, self.B, self.C, self.D, states=states, inputs=inputs, outputs=outputs,
             name=self.system.name.replace(".", " "),
         )  # fmt: skip
 

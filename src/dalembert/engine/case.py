@@ -253,10 +253,16 @@ def make_rule(tolerance: float | None, max_iterations: int) -> Rule:
     return Rule(tolerance=tolerance, max_iterations=max_iterations)
 
 
+def check_system(system: object) -> None:
+    """The first argument of a call is a system."""
+    if not isinstance(system, System):
+        made = "; a mechanism becomes one by mechanism.assemble()" if hasattr(system, "assemble") else ""
+        raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}{made}")
+
+
 def check_call(system: object, compile: object, progress: object = None) -> None:
     """The system is one, and `compile` and `progress` have a meaning."""
-    if not isinstance(system, System):
-        raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}")
+    check_system(system)
     if not (isinstance(compile, (bool, np.bool_)) or (isinstance(compile, str) and compile in ("auto", "newton"))):
         raise MethodError(f"compile must be 'auto', True, 'newton' or False, not {shown(compile)}")
     if progress is not None and not isinstance(progress, (bool, np.bool_)):

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.checking import number
-from dalembert.engine.case import project
+from dalembert.engine.case import check_system, project
 from dalembert.engine.consistent import Consistent
 from dalembert.engine.inputs import inputs_of
-from dalembert.errors import MethodError, suggesting
+from dalembert.errors import suggesting
 from dalembert.systems.base import System
 
 
@@ -40,8 +40,7 @@ def consistent(
     >>> start = da.consistent(system, q=[0.9, 0.1], v=[0.0, 1.0])
     >>> da.simulate(system, "rattle", **start, t_end=1.0, step=0.01)
     """
-    if not isinstance(system, System):
-        raise MethodError(f"the first argument must be a system such as da.Mechanical(...), not {type(system).__name__}")
+    check_system(system)
     t0 = number("t0", t0)
     given = {"q": q, "v": v, "p": p, "x": x, "y": y, "z": z}
     inputs = inputs_of(system, u, t0)(np.array([t0]))[0]

@@ -41,10 +41,14 @@ def connected(mechanism: Description) -> None:
 
 
 class Constraints:
-    """The constraints of a system in numbers, at one time, with pins beside them."""
+    """The constraints of a system in numbers, at one time, with pins beside them; without those in `out`."""
 
-    def __init__(self, system: Assembled, chosen: Coordinates, pins: Sequence[tuple[ca.SX, float]] = (), t: float = 0.0) -> None:
-        self.system, self.t, self.par = system, t, system.pack()
+    def __init__(
+        self, system: Assembled, chosen: Coordinates, pins: Sequence[tuple[ca.SX, float]] = (), t: float = 0.0,
+        par: Array | None = None, out: Sequence[int] = (),
+    ) -> None:  # fmt: skip
+        self.system, self.chosen, self.t, self.par = system, chosen, t, system.pack() if par is None else par
+        self.kept = [i for i in range(system.mh) if i not in out] if out else None
         extra = ca.vertcat(ca.SX(0, 1), *(x - goal for x, goal in pins), *chosen.unit(system.q))
         self.extra = ca.Function("g", [system.q], [ca.densify(extra), ca.jacobian(extra, system.q)])
         frames = system.role("frames")
@@ -59,8 +63,9 @@ class Constraints:
         g, G = self.extra(q)
         if self.system.mh:
             s, par = self.system, self.par
-            g = ca.vertcat(s.value("holonomic", par, q=q, t=self.t), g)
-            G = ca.vertcat(s.value("normal", par, q=q, t=self.t), G)
+            own, slopes = (s.value(role, par, q=q, t=self.t) for role in ("holonomic", "normal"))
+            g = ca.vertcat(own if self.kept is None else own[self.kept], g)
+            G = ca.vertcat(slopes if self.kept is None else slopes[self.kept, :], G)
         return np.asarray(g.full()).ravel(), csc_matrix(G.sparse())
 
     def scaled(self, q: Array) -> tuple[Array, csc_matrix]:
@@ -106,7 +111,7 @@ def pose(system: Assembled, chosen: Coordinates, mechanism: Description, pinned:
         return q
     found, left = rows.solve(q)
     if left > CLOSED:
-        raise InconsistentState(_open(system, chosen, mechanism, rows, found, bool(pinned)))
+        raise InconsistentState(unclosed(system, chosen, mechanism, rows, found, " with what is pinned" if pinned else ""))
     return _clean(found, chosen.size)
 
 
@@ -159,7 +164,7 @@ def measured(system: Assembled, chosen: Coordinates, joint: str, freedom: str | 
     return value(frames[a], frames[b], chosen.terms.numbers(data))
 
 
-def _open(system: Assembled, chosen: Coordinates, mechanism: Description, rows: Constraints, q: Array, pinned: bool) -> str:
+def unclosed(system: Assembled, chosen: Coordinates, mechanism: Description, rows: Constraints, q: Array, advice: str) -> str:
     """Which joint stays open, and by how much."""
     g, _ = rows.scaled(q)
     at = bodies_at(system, chosen, q)
@@ -167,7 +172,6 @@ def _open(system: Assembled, chosen: Coordinates, mechanism: Description, rows: 
     for row, gap in zip(system.rows, np.abs(g), strict=False):  # pins come after
         worst[row.owner] = max(worst.get(row.owner, 0.0), float(gap))
     name = max((n for n in worst if n in mechanism.joints), key=lambda n: worst[n], default="")
-    advice = " with what is pinned" if pinned else ""
     if not name:
         name = max(worst, key=lambda n: worst[n], default="the pins")
         return f"{name!r} cannot be satisfied{advice}: it stays off by {worst.get(name, 0.0):.3g}"

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dalembert.checking import flag, number, positive, reals, shown
-from dalembert.errors import ModelError, suggesting
+from dalembert.errors import ModelError, suggest, suggesting
 from dalembert.mechanisms import joints, rotations
 from dalembert.mechanisms import rolling as contacts
 from dalembert.mechanisms.bodies import Body
@@ -53,7 +53,8 @@ class Jointing(Description):
     ) -> joints.Joint:  # fmt: skip
         """A joint of a kind between two frames that are known."""
         first, other = self.get_body(a), self.get_body(b)
-        joint = kind(name=self._new(name), a=first.name, b=other.name, on_a=on_a, on_b=on_b, limits=dict(limits or {}), **more)  # type: ignore[arg-type]
+        bounds = _bounds(f"{kind.__name__.lower()} joint {name!r}", kind, limits or {})
+        joint = kind(name=self._new(name), a=first.name, b=other.name, on_a=on_a, on_b=on_b, limits=bounds, **more)  # type: ignore[arg-type]
         self.joints[name] = joint
         return joint
 
@@ -298,6 +299,22 @@ class Jointing(Description):
     def rack(self, name: str, slide: joints.Joint | str, pinion: joints.Joint | str, *, radius: float) -> joints.Coupling:
         """A rack and its pinion: the displacement of `slide` is `radius` times the angle of `pinion`."""
         return self.gear(name, slide, pinion, ratio=number("radius", radius, ModelError))
+
+
+def _bounds(what: str, kind: type[joints.Joint], limits: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """Limits of freedoms that the joint has, of its velocity and its effort, the lower one first."""
+    out, known = {}, [*(freedom.name for freedom in kind.freedoms), "velocity", "effort"]
+    for name, pair in limits.items():
+        if name not in known:
+            raise ModelError(f"{what}: limits of {name!r}{suggest(name, known)}")
+        try:
+            low, high = (float(x) for x in pair)  # one of them may be infinite
+        except (TypeError, ValueError):
+            low = high = np.nan
+        if not low <= high:
+            raise ModelError(f"{what}: limits of {name!r} are a lower and an upper number, not {shown(pair)}")
+        out[name] = (low, high)
+    return out
 
 
 def _universal(what: str, x: Array, second: object) -> Array:

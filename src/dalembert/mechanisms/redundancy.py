@@ -7,14 +7,17 @@ from collections import defaultdict
 import numpy as np
 from scipy.linalg import qr
 
-from dalembert.errors import ModelError, SingularConstraints
+from dalembert.errors import InconsistentState, ModelError, SingularConstraints
 from dalembert.mechanisms.assembled import Assembled
-from dalembert.mechanisms.closing import Constraints
+from dalembert.mechanisms.closing import CLOSED, Constraints
 from dalembert.mechanisms.coordinates import Coordinates
+from dalembert.mechanisms.forces import Motion
+from dalembert.mechanisms.joints import Distance
 from dalembert.mechanisms.rotations import Array
 
 ZERO = 1e-8  # singular values of rows of unit length below this count as zero
 AWAY = 1e-3  # by which a pose is left to see whether its rank is that of its neighbours
+SOON = (1e-3, 1e-2)  # times at which prescribed motions are looked at
 LARGEST = 4000  # rows in closed loops whose rank is looked at
 
 
@@ -37,15 +40,16 @@ def kept(system: Assembled, chosen: Coordinates, q: Array, redundant: str) -> di
     rank = int((values > ZERO).sum())
     if rank == len(rows):
         return None
-    near = _rank_nearby(system, at, q, rows, G)
+    near = _rank_nearby(system, at, q, rows)
     owners = [system.rows[i].owner for i in rows]
     weight = np.abs(left[:, rank:]).max(axis=1) > 1e-6
     involved = list(dict.fromkeys(o for o, w, i in zip(owners, weight, rows, strict=True) if w and not system.rows[i].inner))
     names = ", ".join(map(repr, involved))
-    if near > rank:
+    if near is None or near > rank:
+        said = "no pose nearby closes the joints" if near is None else f"{near} nearby"
         raise SingularConstraints(
             f"the mechanism starts in a singular pose: the rank of the constraints of {names} is {rank} of {len(rows)} here, and "
-            f"{near} nearby (a dead point, where branches of the motion meet); start elsewhere: pin a joint, "
+            f"{said} (a dead point, where branches of the motion meet or end); start elsewhere: pin a joint, "
             "assemble(pinned={...}), or draw another pose",
         )
     stay = _chosen(system, rows, G, rank)
@@ -61,11 +65,30 @@ def kept(system: Assembled, chosen: Coordinates, q: Array, redundant: str) -> di
             "smallest reactions, or use joints with more freedom",
             tuple(i + 1 for i in drop),
         )
+    _agree_later(at, q, drop)
     left_out = {(system.rows[i].owner, system.rows[i].number) for i in drop}
     return {
         owner: tuple(r.number for r in system.rows if r.owner == owner and (owner, r.number) not in left_out)
         for owner in {o for o, _ in left_out}
     }
+
+
+def _agree_later(at: Constraints, q: Array, drop: list[int]) -> None:
+    """Refuse motions that agree at the start and contradict each other later: one of them would be left out."""
+    system, of = at.system, at.chosen.of
+    if not any(isinstance(part, Motion) for part in of.forces.values()) and not any(
+        isinstance(joint, Distance) and callable(joint.length) for joint in of.joints.values()
+    ):
+        return
+    for t in SOON:
+        q, left = Constraints(system, at.chosen, t=t, out=drop).solve(q)
+        off = np.abs(Constraints(system, at.chosen, t=t).scaled(q)[0])
+        worst = max(drop, key=lambda i: float(off[i]))
+        if left <= CLOSED < off[worst]:
+            raise InconsistentState(
+                f"{system.rows[worst].owner!r} agrees with the other joints and motions at t = 0 and is off by {off[worst]:.1e} "
+                f"at t = {t:g}; prescribe the motion of each degree of freedom once"
+            )
 
 
 def looped(system: Assembled, chosen: Coordinates) -> list[int]:
@@ -107,19 +130,19 @@ def _singular(G: Array) -> tuple[Array, Array]:
     return np.concatenate([values, np.zeros(len(G) - len(values))]), left
 
 
-def _rank_nearby(system: Assembled, at: Constraints, q: Array, rows: list[int], G: Array) -> int:
-    """The rank at a pose next to this one, on the constraints."""
+def _rank_nearby(system: Assembled, at: Constraints, q: Array, rows: list[int]) -> int | None:
+    """The rank at a pose next to this one, on the constraints; None where there is no such pose."""
     rng = np.random.default_rng(5)
     full = at.scaled(q)[1].toarray()
     _, values, right = np.linalg.svd(full)
     free = right[int((values > ZERO).sum()) :]
-    best = 0
+    best: int | None = None
     for _ in range(2):
         step = free.T @ rng.normal(size=len(free))
         near, left = at.solve(q + AWAY * step / max(float(np.linalg.norm(step)), 1e-300) / np.sqrt(at.weights))
         if left < 1e-12:
-            best = max(best, int((_singular(_dense(system, near, rows))[0] > ZERO).sum()))
-    return best or np.linalg.matrix_rank(G, tol=ZERO)
+            best = max(best or 0, int((_singular(_dense(system, near, rows))[0] > ZERO).sum()))
+    return best
 
 
 def _chosen(system: Assembled, rows: list[int], G: Array, rank: int) -> set[int]:
