@@ -218,3 +218,11 @@ def test_an_interrupt_keeps_what_is_done(monkeypatch):
     assert 0 < done.sum() < 40
     assert set(data.error.values[~done]) == {"not run"}
     assert np.isfinite(data.q.values[done]).all()
+
+
+def test_large_systems_run_one_by_one():
+    system = da.catalog.chain(120)
+    assert system.many
+    found = da.ensemble(system, "rattle", samples={"g": [9.0, 9.5]}, t_end=0.01, step=0.005)
+    alone = da.simulate(system, "rattle", parameters={"g": 9.5}, t_end=0.01, step=0.005)
+    assert np.array_equal(found.q[1], alone.q)

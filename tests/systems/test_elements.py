@@ -235,3 +235,22 @@ def test_names_that_do_not_fit(names, said):
 
     with pytest.raises(da.ModelError, match=said):
         make()
+
+
+def test_contacts_that_hold_go_with_elements():
+    x = np.stack([np.arange(5.0), np.full(5, 0.2)], axis=1)
+    links = np.stack([np.arange(4), np.arange(1, 5)], axis=1)
+    chains = [
+        {"elements": [da.Element(links, holonomic=lambda q: apart(q, 0, 1) - 1.0, dimension=2)]},
+        {"holonomic": lambda q: [apart(q.reshape(5, 2), i, j) - 1.0 for i, j in links]},
+    ]
+    floor = da.impact(lambda q: q[3] + 0.02 * q[2], 0.0, rest=True)
+    one, two = (
+        da.simulate(
+            da.Mechanical(10, mass=1.0, potential=lambda q: 9.81 * np.sum(q[1::2]), dimension=2, **chain),
+            "rattle", q=x.ravel(), v=np.zeros(10), t_end=0.3, step=0.02, events=floor, compile=False,
+        )
+        for chain in chains
+    )  # fmt: skip
+    assert np.abs(one.q - two.q).max() < 1e-13
+    assert np.abs(one.q[-1, 3] + 0.02 * one.q[-1, 2]) < 1e-14

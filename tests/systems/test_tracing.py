@@ -169,6 +169,11 @@ LONG_ARRAYS = {
     "with one of them": lambda q: np.sin(q) * q[0] - np.cos(-q),
     "with fewer axes": lambda q: q.reshape(100, 2)[:, :1] * q.reshape(100, 2),
     "with comparisons": lambda q: np.add(q, 1) + (q > 0),
+    "differences": lambda q: np.diff(q.reshape(50, 4), n=2, axis=0) + np.diff(q, prepend=0.5)[:4],
+    "powers": lambda q: q**2 + (q**2 + 1) ** 1.5 - (q - 5.0) ** -3 + q ** np.arange(200),
+    "roots": lambda q: np.sqrt(np.concatenate([[0.0], q[1:] ** 2])) + np.hypot(q, 0.0) + np.sqrt(np.abs(q)),
+    "elementary": lambda q: np.exp(q) + np.tanh(q) * np.arctan2(q, q[0]) + np.maximum(q, 0.1) / np.cbrt(q),
+    "logic": lambda q: np.logical_and(q > 0, q < 1) + np.heaviside(q, 0.5),
 }
 
 

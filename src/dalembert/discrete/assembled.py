@@ -10,7 +10,7 @@ from casadi import SX
 
 from dalembert.discrete.differences import Ends
 from dalembert.systems.composed import Parts
-from dalembert.systems.elements import Repeated, gathered, mapped, scattered
+from dalembert.systems.repeated import Repeated, gathered, mapped, scattered
 
 if TYPE_CHECKING:
     from dalembert.discrete.gradients import Field, Pullback

@@ -49,6 +49,7 @@ class Field:
         self.vectors = vectors or self.parts
         self.x, self.t, self.expression, self.symbols = x, t, expression, others
         self.pieces = [] if elements is None or not elements.repeated else _pieces(elements)
+        self.order = None if elements is None else elements.order
 
     @cached_property
     def value(self) -> ca.Function:
@@ -77,11 +78,14 @@ class Field:
         """The values at the end, one after another."""
         if not self.pieces:
             return self.difference(ends).y1
-        return ca.vertcat(*(piece.end(ends, self.others[-1]) for piece in self.pieces))
+        out = ca.vertcat(*(piece.end(ends, self.others[-1]) for piece in self.pieces))
+        return out if self.order is None else out[self.order.tolist()]
 
     def assembled(self, D: Pullback, ends: Ends, seed: SX) -> tuple[SX, SX]:
         """The discrete gradients of all pieces, added up."""
         n, kind, start = ends.x0.numel(), type(ends.x0), 0
+        if self.order is not None:
+            seed = seed[np.argsort(self.order).tolist()]
         slope, rate = kind(n, 1), kind(1, 1)
         for piece in self.pieces:
             rows = piece.rows

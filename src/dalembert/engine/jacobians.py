@@ -17,8 +17,8 @@ import numpy as np
 from casadi import MX, SX
 from numpy.typing import NDArray
 
-from dalembert.systems.elements import mapped, scattered
 from dalembert.systems.instructions import operation
+from dalembert.systems.repeated import mapped, scattered
 
 Indices = NDArray[np.int64]
 Entries = MX | float  # a vector, or one number for all

@@ -67,7 +67,7 @@ class Job:
     @property
     def seconds(self) -> float:
         """What a member takes, about: by count of operations in lanes, and more where Python has a part in each step."""
-        slow = bool(self.options) or self.task.method.external
+        slow = bool(self.options) or self.task.method.external or self.task.engine().program.large
         step = 1e-4 if slow else 1e-9 * self.task.engine().program.operations
         return max(1, self.task.grid.steps) * step
 

@@ -102,7 +102,7 @@ class Blocks:
     def _engine_suits(self) -> bool:
         engine = self.task.engine()
         return self.compile is not False and compiler.find() is not None and (
-            engine.settle is None and engine.program.operations <= LARGEST
+            engine.settle is None and not engine.program.large and engine.program.operations <= LARGEST
         )  # fmt: skip
 
     def _lanes(self, members: int) -> Lanes | None:

@@ -7,9 +7,9 @@ the twin; an expression in single numbers is made only where one is asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
 import casadi as ca
@@ -18,7 +18,7 @@ from casadi import SX
 
 from dalembert.systems import scales
 from dalembert.systems.base import System
-from dalembert.systems.elements import Indices, Repeated
+from dalembert.systems.repeated import Indices, Repeated
 
 COMPOSED = ("potential", "holonomic", "dissipation", "force")
 LARGE = 1_900  # operations of elements, beyond which they are not written out
@@ -34,13 +34,15 @@ def large(n: int, elements: tuple[Repeated, ...]) -> bool:
 class Parts:
     """What a role is made of: a function `own(x, t, par)` of single numbers, and elements that have the role.
 
-    `x` is `q`, or `(q, v)` where it is `wide`. A potential is the sum of its parts, constraints come one after another.
+    `x` is `q`, or `(q, v)` where it is `wide`. A potential is the sum of its parts, constraints come one after another, or
+    in an order of their own.
     """
 
     role: str
     own: ca.Function
     repeated: tuple[Repeated, ...]
     wide: bool = False
+    order: Indices | None = None
 
     @property
     def added(self) -> bool:
@@ -55,6 +57,7 @@ class Composed(System):
     repeated: tuple[Repeated, ...] = ()  # the elements that it is made of
     many: bool = False  # whether these are too many to be written out
     scalars: Self | None = None  # the system whose twin this is
+    order: Indices | None = None  # where each constraint is among its own and then those of elements, if not in this order
 
     @property
     def nv(self) -> int:
@@ -74,12 +77,11 @@ class Composed(System):
 
     def own(self, role: str) -> SX:
         """The part of a role that is not made of elements."""
-        if not self.repeated:
-            return self.role(role)
+        name = f"own_{role}" if self.repeated else role
         missing = {"potential": (1, 1), "holonomic": (0, 1), "dissipation": (self.nv,) * 2, "force": (self.nv, 1)}
-        if role in missing and f"own_{role}" not in self._functions:
+        if role in missing and name not in self._functions:
             return type(self.t)(*missing[role])
-        return self.role(f"own_{role}")
+        return self.role(name)
 
     @property
     def vectors(self) -> Self:
@@ -109,7 +111,7 @@ class Composed(System):
         return super().has(role) or self._with_elements(role) or (self.many and super().has(f"own_{role}"))
 
     def depends(self, role: str, *names: str) -> bool:
-        if not self._with_elements(role):
+        if not (self.many and role in COMPOSED):
             return super().depends(role, *names)
         mine = super().depends(f"own_{role}", *names)
         return mine or any(e.depends(role, name) for e in self.repeated for name in names)
@@ -133,11 +135,33 @@ class Composed(System):
         own = s.own("normal") @ s.v + s.own("normal_rate") if wide else s.own(role)
         x = ca.vertcat(s.q, s.v) if wide else s.q
         function = ca.Function("own", [x, s.t, s.par], [ca.densify(own)], ["x", "t", "par"], ["own"])
-        return Parts(role, function, tuple(e for e in self.repeated if given in e.roles), wide)
+        order = self.order if given == "holonomic" else None
+        return Parts(role, function, tuple(e for e in self.repeated if given in e.roles), wide, order)
+
+    def adopt(self, found: Sequence[Repeated], left: Mapping[str, SX]) -> None:
+        """Take on parts that were found to repeat; `left` has what is left of the roles that they were found in."""
+        own = {role: left[role] if role in left else self.own(role) for role in COMPOSED if self.has(role)}
+        before = self._own
+        after = int(own["holonomic"].numel()) if "holonomic" in own else 0
+        others = sum(e.constraints * e.count for e in self.repeated)
+        order = np.arange(before + others)
+        rows = np.concatenate([e.rows for e in found if e.constraints] or [np.zeros(0, dtype=np.int64)])
+        order[np.setdiff1d(np.arange(before), rows)] = np.arange(after)
+        order[before:] = after + np.arange(others)
+        order[rows] = after + others + np.arange(len(rows))
+        self.order = None if np.array_equal(order, np.arange(len(order))) else order
+        self.repeated, self.many = (*self.repeated, *found), True
+        self._functions = {r: f for r, f in self._functions.items() if r.removeprefix("own_") not in COMPOSED}
+        for role, value in own.items():
+            self._compose(role, value if value.nnz() or role == "potential" else None)
+
+    def in_order(self, rows: SX) -> SX:
+        """Rows of the holonomic constraints, own ones first and then those of elements, in the order of the system."""
+        return rows if self.order is None else rows[self.order.tolist(), :]
 
     @property
     def _own(self) -> int:
-        """The number of holonomic constraints that are not those of elements; they are the first."""
+        """The number of holonomic constraints that are not those of elements; they are the first, before `order`."""
         f = self._functions.get("own_holonomic" if self.repeated else "holonomic")
         return 0 if f is None else int(f.size1_out(0))
 
@@ -149,7 +173,7 @@ def added(s: Composed, role: str) -> SX | None:
     if not own and not have:
         return None
     if role == "holonomic":
-        return ca.densify(ca.vertcat(*own, *(ca.vec(e.values(role, s)) for e in have)))
+        return s.in_order(ca.densify(ca.vertcat(*own, *(ca.vec(e.values(role, s)) for e in have))))
     of_element: dict[str, Callable[[Repeated], SX]] = {
         "potential": lambda e: e.total(s),
         "dissipation": lambda e: e.matrix(s),
@@ -190,7 +214,10 @@ def groups(s: Composed) -> scales.Groups:
     for e in s.repeated:
         first += list(_coupled(e, n, start))
         start += e.constraints * e.count
-    return scales.labelled((n, n), s.m, np.hstack(first))
+    out = scales.labelled((n, n), s.m, np.hstack(first))
+    if s.order is None:
+        return out
+    return replace(out, rows=(*(out.rows[k] for k in s.order), *out.rows[len(s.order) :]))
 
 
 def _coupled(e: Repeated, n: int, start: int) -> Iterator[Indices]:

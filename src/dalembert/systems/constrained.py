@@ -223,11 +223,12 @@ class Constrained(Composed):
         if role == "own_normal" or (role == "normal" and not self.repeated):  # dg/dq of the holonomic constraints
             return ca.jacobian(self.own("holonomic"), self.q) if self._own else SX(0, self.n)
         if role == "normal":
-            return ca.vertcat(self.own(role), *(e.normal(self) for e in self.repeated if e.constraints))
+            return self.in_order(ca.vertcat(self.own(role), *(e.normal(self) for e in self.repeated if e.constraints)))
         if role == "own_normal_radius" or (role == "normal_radius" and not self.repeated):  # radii of their curvature
             return scales.radii(self.own("normal"), self.q)
         if role == "normal_radius":
-            return ca.vertcat(self.own(role), *(ca.vec(e.values("radius", self)) for e in self.repeated if e.constraints))
+            radii = (ca.vec(e.values("radius", self)) for e in self.repeated if e.constraints)
+            return self.in_order(ca.vertcat(self.own(role), *radii))
         if role == "radius":  # and of all rows of the jacobian
             if self.has("kinematics"):
                 return scales.radii(self.role("jacobian"), self.q)
@@ -243,7 +244,7 @@ class Constrained(Composed):
         if role == "own_normal_rate" or (role == "normal_rate" and not self.repeated):  # g_t
             return ca.jacobian(self.own("holonomic"), self.t) if self._own else SX(0, 1)
         if role == "normal_rate":
-            return ca.vertcat(self.own(role), *(e.rates(self) for e in self.repeated if e.constraints))
+            return self.in_order(ca.vertcat(self.own(role), *(e.rates(self) for e in self.repeated if e.constraints)))
         if role == "drift":  # the constraints at velocity level
             return ca.densify(self.role("jacobian") @ self.v + self.role("rate"))
         if role == "drag":  # R v, element by element
@@ -398,7 +399,7 @@ class Constrained(Composed):
             if e.constraints:
                 out += (start + e.curved).tolist()
                 start += e.constraints * e.count
-        return out
+        return out if self.order is None else np.flatnonzero(np.isin(self.order, out)).tolist()
 
     def _groups(self, y: SX, v: SX, moved: SX) -> scales.Groups:
         """Which coordinates, velocities or momenta `y`, and constraints act on each other; `moved` has what moves `y`."""

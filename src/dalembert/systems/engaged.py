@@ -10,17 +10,21 @@ import numpy as np
 from casadi import SX
 from numpy.typing import NDArray
 
+from dalembert.systems.composed import COMPOSED
 from dalembert.systems.mechanical import Mechanical
 
 
 def engaged(system: Mechanical, gaps: Sequence[SX]) -> Mechanical:
-    """The same system on the constraints `gaps(q, t) = 0` as well; they come after its own and before those of its elements."""
+    """The same system on the constraints `gaps(q, t) = 0` as well; they come after as many others as it has of its own."""
     if not gaps:
         return system
-    out = copy(system)
-    out._functions = {role: f for role, f in system._functions.items() if role in system.given or role == "own_potential"}
-    g = ca.vertsplit(system.expression("holonomic")) if system.mh else []
-    out._define("holonomic", ca.densify(ca.vertcat(*g[: system._own], *gaps, *g[system._own :])))
+    out, before, own = copy(system), system._own, {f"own_{role}" for role in COMPOSED}
+    kept = (system.given | own) - {"holonomic", "own_holonomic"}
+    out._functions = {role: f for role, f in system._functions.items() if role in kept}
+    if system.order is not None:
+        order = np.where(system.order < before, system.order, system.order + len(gaps))
+        out.order = np.insert(order, before, before + np.arange(len(gaps)))
+    out._compose("holonomic", ca.densify(ca.vertcat(system.own("holonomic"), *gaps)))
     return out
 
 

@@ -23,6 +23,7 @@ from dalembert.systems.hamiltonian import Hamiltonian
 from dalembert.systems.needs import Need
 from dalembert.systems.picture import Picture, inherit
 from dalembert.systems.port_hamiltonian import PortHamiltonian
+from dalembert.systems.repetition import regroup
 from dalembert.systems.shapes import Array, scalar, square
 from dalembert.systems.tracing import Model
 
@@ -131,6 +132,7 @@ class Mechanical(Constrained):
         V = scalar("potential", self._trace("potential", given, ("q", "t", "invariants"), extra))
         self._finite(V, "potential")
         self._compose("potential", V)
+        regroup(self)
         self._check_numbers("mass", "dissipation")
 
     def energies(self) -> list[ca.Function]:

@@ -21,7 +21,7 @@ from dalembert.errors import ModelError
 from dalembert.systems.elementary import UFUNCS, power
 
 LONG = 64  # entries, from which on an operation is made on a whole column at once
-WHOLE = frozenset([np.add, np.subtract, np.multiply, np.divide, np.negative, np.square, np.sin, np.cos])
+KINKED = frozenset([np.sqrt, np.power, np.float_power, np.hypot])  # what they do depends on whether an entry is a number
 
 
 class _Symbolic:
@@ -158,13 +158,30 @@ def symbols(sx: SX, shape: tuple[int, ...]) -> Scalar | Array:
 
 def _whole(ufunc: np.ufunc, method: str, operands: tuple[np.ndarray, ...]) -> Scalar | Array | None:
     """An operation on long arrays, made at once in place of entry by entry; None for any other."""
-    if method != "__call__" or ufunc not in WHOLE:
+    if method != "__call__" or ufunc not in UFUNCS:
         return None
     shape = np.broadcast_shapes(*(x.shape for x in operands))
-    if np.prod(shape) < LONG:
+    if np.prod(shape) < LONG or (ufunc in KINKED and not _alike(*operands)):
         return None
     columns = [_column(x if x.size == 1 else np.broadcast_to(x, shape)) for x in operands]
     return symbols(UFUNCS[ufunc](*columns), shape)
+
+
+def _alike(x: np.ndarray, exponent: np.ndarray | None = None) -> bool:
+    """Whether all entries are symbols, and taken to one power."""
+    one = exponent is None or (exponent.size == 1 and _sx(exponent.item()).is_constant())
+    return one and x.dtype == object and not any(_sx(entry).is_constant() for entry in x.ravel())
+
+
+def _diff(a: object, n: int = 1, axis: int = -1, **named: object) -> object:
+    """NumPy's own, for whole arrays."""
+    if not isinstance(a, Array) or named or n < 0:
+        return _dress(np.diff(_strip(a), n, axis, **named))  # type: ignore[call-overload]
+    out = a
+    for _ in range(n):
+        rows = np.moveaxis(out, axis, 0)
+        out = np.moveaxis(rows[1:] - rows[:-1], 0, axis)
+    return out
 
 
 def _sum(a: object, axis: int | None = None, **named: object) -> object:
@@ -277,6 +294,7 @@ FUNCTIONS: dict[Callable[..., object], Callable[..., object]] = {
     np.linalg.det: lambda a: Scalar(ca.det(to_sx(a))),
     np.clip: _clip,
     np.sum: _sum,
+    np.diff: _diff,
     np.max: lambda a, axis=None: _extreme(np.maximum, a, axis),
     np.min: lambda a, axis=None: _extreme(np.minimum, a, axis),
     np.ndim: lambda a: a.ndim,
