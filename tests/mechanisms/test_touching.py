@@ -145,8 +145,56 @@ def test_what_is_refused():
         m.contact("again", "ground", lambda s: (s, s), "follower", (0, 0), start=(1, 2))
     with pytest.raises(da.ModelError, match="bodies roll where"):
         m.contact("again", "ground", lambda s: (s, s), "follower", (0, 0), rolling=True)
-    with pytest.raises(da.ModelError, match="contact 'touch' has outlines"):
-        m.to_toml()
     m.friction("rub", "guide", coulomb=0.1)
     with pytest.raises(da.ModelError, match="'rub' depends on a load, which does not go with points of contact"):
         m.assemble()
+
+
+def test_outlines_go_to_files_and_back(tmp_path):
+    """As formulas; a parameter called `e` is not Euler's number, and values of the function's own are numbers."""
+    m = cam(0.15, 0.62, start=1.2)
+    m.body("ball", mass=1.0, inertia=0.1, position=(3, 0.3))
+    m.contact("floor", "ground", lambda x, a=2.0: (x, 0 * a * x), "ball", 0.3, start=3.0, rolling=True)
+    again = da.read_mechanism(m.save(tmp_path / "cam.toml"))
+    assert again.to_toml() == m.to_toml()
+    one, other = (da.simulate(x.assemble(), "murua-2", t_end=0.1, step=0.01).q for x in (m, again))
+    np.testing.assert_array_equal(one, other)
+
+
+BY_HAND = """
+parameters = { R = 0.5, e = 0.2 }
+[mechanism]
+gravity = [0, -9.81]
+[bodies.cam]
+mass = 3.0
+inertia = 0.2
+[bodies.follower]
+mass = 2.0
+inertia = 0.1
+position = [0, 0.62]
+[joints.touch]
+kind = "contact"
+a = "cam"
+one = OUTLINE
+b = "follower"
+other = 0.15
+start = 1.2
+"""
+
+
+def test_outlines_written_by_hand(tmp_path):
+    path = tmp_path / "cam.toml"
+    path.write_text(BY_HAND.replace("OUTLINE", '["e + R * cos(s)", "R * sin(s)"]'))
+    joint, same = da.read_mechanism(path).joints["touch"], cam(0.15, 0.62, start=1.2).joints["touch"]
+    np.testing.assert_allclose(joint.start, same.start, rtol=1e-14)
+    for outline, said in (
+        ('["R * cos(s)", "R * sin(u)"]', "it has 2 beside those of the mechanism"),
+        ('{ formulas = ["R * cos(s)", "s"], parameters = ["u"] }', "'s' is no parameter; did you mean 'u'|known: u, R, e"),
+        ('{ formulas = ["s", "s"], parameters = 3 }', "parameters must be a list of names"),
+        ('{ curve = ["s", "s"] }', "an outline has no 'curve'"),
+        ('["open(s)", "s"]', "no function 'open'"),
+        ('"s"', "must be a number"),
+    ):
+        path.write_text(BY_HAND.replace("OUTLINE", outline))
+        with pytest.raises(da.ModelError, match=said):
+            da.read_mechanism(path)

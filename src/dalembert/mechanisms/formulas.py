@@ -1,11 +1,11 @@
-"""Functions of time as text: `0.3 * sin(omega * t)`. The text is data: it can only compute."""
+"""Functions as text: `0.3 * sin(omega * t)`. The text is data: it can only compute."""
 
 from __future__ import annotations
 
 import ast
 import inspect
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import casadi as ca
 import numpy as np
@@ -38,9 +38,9 @@ SPELLED = {  # operations of CasADi
 
 
 class Formula:
-    """A function of the names in its text, called by position or by name."""
+    """A function of the names in its text, called by position or by name; those in `known` may be `pi` and `e` as well."""
 
-    def __init__(self, what: str, given: object) -> None:
+    def __init__(self, what: str, given: object, known: Collection[str] = ()) -> None:
         self.text, self.what = text(what, given, ModelError), what
         if len(self.text) > LONGEST:
             raise ModelError(f"{what}: the formula has {len(self.text)} characters, at most {LONGEST} are read")
@@ -48,11 +48,10 @@ class Formula:
             self._tree = ast.parse(self.text.strip(), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as why:
             raise ModelError(f"{what}: {shown(self.text)} is no formula: {why}") from why
-        names = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name)} - FUNCTIONS.keys() - CONSTANTS.keys()
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        self.__signature__ = inspect.Signature(
-            [inspect.Parameter(name, kind) for name in sorted(names, key=lambda n: (n != "t", n))]
-        )
+        called = {id(node.func) for node in ast.walk(self._tree) if isinstance(node, ast.Call)}
+        names = {node.id for node in ast.walk(self._tree) if isinstance(node, ast.Name) and id(node) not in called}
+        names -= (FUNCTIONS.keys() | CONSTANTS.keys()) - set(known)
+        self.__signature__ = signature(sorted(names, key=lambda n: (n != "t", n)))
         self._value(self._tree, dict.fromkeys(names, 1.0), check=True)
 
     def __call__(self, *arguments: object, **named: object) -> object:
@@ -87,13 +86,42 @@ class Formula:
         )
 
 
-def spelled(what: str, function: Function) -> str:
-    """A function of numbers as a formula: its own text, or that of the operations it does."""
-    if isinstance(function, Formula):
-        return function.text
-    names = list(inspect.signature(function).parameters)
+class Formulas:
+    """Several formulas as one function, of a point: of its `parameters`, in their order, and of names that are known."""
+
+    def __init__(
+        self, what: str, given: Sequence[object], known: Collection[str], parameters: Sequence[str] | None = None
+    ) -> None:
+        self.parts = [Formula(what, one, [*known, *(parameters or ())]) for one in given]
+        used = sorted({name for part in self.parts for name in part.__signature__.parameters})
+        own = [name for name in used if name not in known] if parameters is None else list(parameters)
+        if unknown := [name for name in used if name not in known and name not in own]:
+            raise ModelError(f"{what}: {unknown[0]!r} is no parameter{suggest(unknown[0], [*own, *known])}")
+        self.__signature__ = signature([*own, *(name for name in used if name not in own)])
+
+    def __call__(self, **named: object) -> list[object]:
+        return [part(**{name: named[name] for name in part.__signature__.parameters}) for part in self.parts]
+
+
+def signature(names: Sequence[str]) -> inspect.Signature:
+    """That of a function of these names."""
+    return inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names])
+
+
+def wanted(function: Function, known: Collection[str] = ()) -> list[str]:
+    """The arguments that a function must be given, and those it can be given that are known: others have values of their own."""
+    given = inspect.signature(function).parameters.items()
+    return [name for name, one in given if one.default is one.empty or name in known]
+
+
+def spelled(what: str, function: Function, known: Collection[str] = ()) -> list[str]:
+    """A function of numbers as formulas, one for each entry of what it returns: their own texts, or those of what it does."""
+    if isinstance(function, Formula | Formulas):
+        return [part.text for part in ([function] if isinstance(function, Formula) else function.parts)]
+    names = wanted(function, known)
     given = [SX.sym(name) for name in names]
-    f = ca.Function("f", given, [ca.densify(to_sx(function(*(symbols(x, ()) for x in given))))])
+    value = to_sx(function(**{name: symbols(x, ()) for name, x in zip(names, given, strict=True)}))
+    f = ca.Function("f", given, [ca.densify(ca.vec(value))])
 
     def apply(op: int, values: list[str]) -> str:
         form = SPELLED.get(NAMES.get(op, ""))
@@ -105,4 +133,4 @@ def spelled(what: str, function: Function) -> str:
         return out
 
     found = walk(f, lambda argument, _: names[argument], lambda x: repr(x) if x >= 0 else f"({x!r})", apply)
-    return found[0][0]
+    return found[0]

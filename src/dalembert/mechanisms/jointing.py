@@ -238,22 +238,14 @@ class Jointing(Description):
                 f"{what}: {first.name!r} and {second.name!r} must be two bodies with an orientation, or a body and the ground"
             )
         ends = [Outline.of(what, shape, self.parameters, self.dimension) for shape in (one, other)]
-        codes = [len(end.names) == self.dimension - 1 for end in ends]
-        if ends[0].radius or (ends[1].radius and not codes[0]):
-            raise ModelError(f"{what}: a ball is the second outline, and touches a surface, in the plane a curve")
-        if not ends[0].names and not ends[1].names:
-            raise ModelError(f"{what}: one of the outlines must be a function of parameters, a curve or a surface")
-        if flag("rolling", rolling, ModelError) and not (any(codes) and all(end.names or end.radius for end in ends)):
-            raise ModelError(f"{what}: bodies roll where a curve, a surface or a ball touches a surface, in the plane a curve")
         count = len(ends[0].names) + len(ends[1].names)
         near = np.zeros(count) if start is None else np.atleast_1d(reals(f"{what}: start", start, ModelError))
-        if near.shape != (count,):
-            raise ModelError(f"{what}: start has {near.size} values, the outlines have {count} parameters")
         marks = [Marker(-body.center, np.eye(3)) for body in (first, second)]
         joint = Touch(
             name=self._new(name), a=first.name, b=second.name, on_a=marks[0], on_b=marks[1], one=ends[0], other=ends[1],
-            start=tuple(near.tolist()), side=1.0, rolls=rolling, dimension=self.dimension,
+            start=tuple(near.ravel().tolist()), side=1.0, rolls=flag("rolling", rolling, ModelError), dimension=self.dimension,
         )  # fmt: skip
+        joint.check()
         frames = joints.drawn(joint, (first.position, first.rotation), (second.position, second.rotation))
         self.joints[name] = nearest(joint, *frames, self.parameters)
         return self.joints[name]

@@ -11,22 +11,23 @@ from typing import TypeVar
 
 import numpy as np
 
-from dalembert.checking import flag, number, one_of, reals, shown, text
+from dalembert.checking import flag, number, one_of, reals, shown, text, whole
 from dalembert.errors import DalembertError, FileError, ModelError, suggest, suggesting
 from dalembert.mechanisms import forces, joints, rolling, rotations, shapes
-from dalembert.mechanisms.formulas import Formula
+from dalembert.mechanisms.formulas import Formula, Formulas
 from dalembert.mechanisms.frames import Marker
 from dalembert.mechanisms.markup import content
 from dalembert.mechanisms.mechanism import Mechanism
 from dalembert.mechanisms.mjcf import read_mjcf
 from dalembert.mechanisms.saving import FORMAT, kind_of
 from dalembert.mechanisms.shapes import Shape
+from dalembert.mechanisms.touching import Given, Outline, Touch
 from dalembert.mechanisms.urdf import read_urdf
 
 Table = dict[str, object]
 KINDS: tuple[type, ...] = (
     *joints.KINDS.values(), rolling.Rolling, rolling.KnifeEdge, forces.Spring, forces.TorsionSpring,
-    forces.Bushing, forces.Friction, forces.Rotor, forces.Motor, forces.Force, forces.Motion,
+    forces.Bushing, forces.Friction, forces.Rotor, forces.Motor, forces.Force, forces.Motion, Touch,
 )  # fmt: skip
 PARTS = {kind_of(kind): kind for kind in KINDS}
 SHAPES: dict[str, type[Shape]] = {kind_of(kind): kind for kind in (shapes.Box, shapes.Cylinder, shapes.Sphere, shapes.Mesh)}
@@ -40,7 +41,8 @@ def read_mechanism(path: str | Path) -> Mechanism:
     """A mechanism from a file: TOML, as `mechanism.save` writes it or written by hand; URDF and MJCF by their endings.
 
     In TOML, `[bodies.<name>]`, `[joints.<name>]`, `[forces.<name>]` and so on are tables with the keywords of the methods that
-    add such a part, `kind` says which (`"revolute"`, `"spring"`). Functions of time are formulas, `"0.3 * sin(omega * t)"`.
+    add such a part, `kind` says which (`"revolute"`, `"spring"`). Functions of time are formulas, `"0.3 * sin(omega * t)"`,
+    outlines of contacts lists of them, `["R * cos(s)", "R * sin(s)"]`.
     """
     file = Path(path)
     if file.suffix.lower() == ".urdf":
@@ -139,12 +141,14 @@ class Reader:
         if kind in PARTS and ("point" in table or any(isinstance(table.get(key), Mapping) for key in ("on_a", "on_b"))):
             self.stored(name, PARTS[kind], table)
             return
-        known = [*PARTS, "damper", "rack"]
+        known = [*(kind for kind in PARTS if kind != "touch"), "contact", "damper", "rack"]
         if kind not in known:
             raise ModelError(f"there is no kind {kind!r}{suggest(kind, known)}")
         for key in ("function", "length"):
             if isinstance(table.get(key), str):
-                table[key] = Formula(f"{name}: {key}", table[key])
+                table[key] = Formula(f"{name}: {key}", table[key], self.mechanism.parameters)
+        if kind == "contact":
+            table |= {key: self.outline(f"{name}: {key}", table.get(key)) for key in ("one", "other")}
         limits = table.get("limits")
         if isinstance(limits, Mapping):
             table["limits"] = {key: _pair(f"limits: {key}", pair) for key, pair in limits.items()}
@@ -159,15 +163,32 @@ class Reader:
         values = {key: self.field(f"{name}: {key}", own[key], value) for key, value in table.items()}
         m = self.mechanism
         for key in ("a", "b", "body", "other"):
-            if key in values:
-                m.get_body(values[key])  # type: ignore[arg-type]
+            if isinstance(body := values.get(key), str):  # an outline of a contact is called `other` too
+                m.get_body(body)
         part = kind(name=m._new(name), **values)
+        if isinstance(part, Touch):
+            part.check()
         if isinstance(part, forces.Sensor):
             m.sensors[name] = part
         elif isinstance(part, joints.Joint):
             m.joints[name] = part
         else:
             m._add(part)
+
+    def outline(self, what: str, value: object) -> Given:
+        """An outline as `contact` takes it: a radius, a point, or formulas, alone or with the order of their parameters."""
+        table = value if isinstance(value, Mapping) else {"formulas": value}
+        known = ("formulas", "parameters", "point", "radius")
+        for key in table:
+            if key not in known:
+                raise ModelError(f"{what}: an outline has no {key!r}{suggest(key, known)}")
+        given = table.get("formulas", table.get("point", table.get("radius")))
+        if isinstance(given, list) and any(isinstance(one, str) for one in given):
+            order = table.get("parameters")
+            if order is not None and not (isinstance(order, list) and all(isinstance(one, str) for one in order)):
+                raise ModelError(f"{what}: parameters must be a list of names, not {shown(order)}")
+            return Formulas(what, given, self.mechanism.parameters, order)
+        return number(what, given, ModelError) if np.ndim(given) == 0 else rotations.vector(what, given)  # type: ignore[arg-type]
 
     def field(self, what: str, declared: str, value: object) -> object:
         """The value of a field, by its declared type."""
@@ -178,11 +199,15 @@ class Reader:
         if declared.startswith("Mapping"):
             return {key: _pair(f"{what}.{key}", pair) for key, pair in self.table(what, value).items()}
         if isinstance(value, str) and ("Callable" in declared or "Function" in declared):
-            return Formula(what, value)
+            return Formula(what, value, self.mechanism.parameters)
+        if declared == "Outline":
+            return Outline.of(what, self.outline(what, value), self.mechanism.parameters, self.mechanism.dimension)
         if declared.startswith("float"):
             return number(what, value, ModelError)
         if declared.startswith("tuple[float"):
             return tuple(reals(what, value, ModelError).tolist())
+        if declared == "int":  # the dimension of a contact, that of the mechanism
+            return whole(what, value, ModelError, self.mechanism.dimension, self.mechanism.dimension)
         if declared == "bool":
             return flag(what, value, ModelError)
         if declared.startswith("Array"):

@@ -19,7 +19,7 @@ from dalembert.mechanisms.formulas import spelled
 from dalembert.mechanisms.frames import Marker
 from dalembert.mechanisms.rotations import vector
 from dalembert.mechanisms.shapes import Shape
-from dalembert.mechanisms.touching import Touch
+from dalembert.mechanisms.touching import Outline
 
 FORMAT = "dalembert mechanism 1"
 Table = dict[str, object]
@@ -31,8 +31,8 @@ class Saving(Description):
     def to_toml(self) -> str:
         """The mechanism as TOML text, which `da.read_mechanism` reads.
 
-        Bodies, joints, couplings, forces and sensors are tables by their names. Functions of time are written as formulas, where
-        they consist of arithmetic and elementary functions.
+        Bodies, joints, couplings, forces and sensors are tables by their names. Functions of time and outlines of contacts are
+        written as formulas, where they consist of arithmetic and elementary functions.
         """
         top: Table = {"name": self.name, "dimension": self.dimension, "gravity": self.gravity[: self.dimension]}
         lines = [f"format = {_spelled(FORMAT)}", "", *_table("mechanism", top)]
@@ -49,8 +49,19 @@ class Saving(Description):
             ("joints", self.joints), ("couplings", self.couplings), ("forces", self.forces), ("sensors", self.sensors),
         ):  # fmt: skip
             for name, part in parts.items():
-                lines += _table(f"{group}.{_key(name)}", _part(name, part))
+                lines += _table(f"{group}.{_key(name)}", self._part(name, part))
         return "\n".join(lines)
+
+    def _part(self, name: str, part: object) -> Table:
+        """The fields of a joint, a coupling, a force or a sensor."""
+        out: Table = {} if isinstance(part, joints.Coupling | Sensor) else {"kind": kind_of(type(part))}
+        for field in fields(part):  # type: ignore[arg-type]  # a dataclass
+            value = getattr(part, field.name)
+            if isinstance(value, Outline):
+                value = value.written(repr(name), self.parameters)
+            if field.name != "name":
+                out[field.name] = spelled(repr(name), value, ("t", *self.parameters))[0] if callable(value) else value
+        return out
 
     def save(self, path: str | Path) -> Path:
         """Write the mechanism to a TOML file."""
@@ -85,18 +96,6 @@ def _body(body: Body) -> Table:
 
 def _shape(shape: Shape) -> Table:
     return {"kind": kind_of(type(shape)), **{f.name: getattr(shape, f.name) for f in fields(shape)}}
-
-
-def _part(name: str, part: object) -> Table:
-    """The fields of a joint, a coupling, a force or a sensor."""
-    if isinstance(part, Touch):
-        raise ModelError(f"contact {part.name!r} has outlines, functions of parameters, which cannot be written to a file")
-    out: Table = {} if isinstance(part, joints.Coupling | Sensor) else {"kind": kind_of(type(part))}
-    for field in fields(part):  # type: ignore[arg-type]  # a dataclass
-        value = getattr(part, field.name)
-        if field.name != "name":
-            out[field.name] = spelled(repr(name), value) if callable(value) else value
-    return out
 
 
 def _table(header: str, values: Mapping[str, object], form: str = "[{}]") -> list[str]:

@@ -6,7 +6,6 @@ The places of this point on the bodies are parameters `s` of their outlines, aux
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -17,6 +16,7 @@ from scipy.optimize import least_squares
 
 from dalembert.checking import positive, shown
 from dalembert.errors import ModelError
+from dalembert.mechanisms.formulas import spelled, wanted
 from dalembert.mechanisms.frames import Frame
 from dalembert.mechanisms.rolling import Contact, carried
 from dalembert.mechanisms.rotations import Array, vector
@@ -45,14 +45,14 @@ class Outline:
                 return cls(None, zero, positive(f"{what}: the radius of a ball", given, ModelError), (), ())
             return cls(None, vector(f"{what}: a point", given), 0.0, (), ())
         try:
-            wanted = list(inspect.signature(given).parameters)
+            names = wanted(given, known)
         except (TypeError, ValueError) as error:
             raise ModelError(f"{what}: {shown(given)} has no signature; wrap it in a lambda") from error
-        own = tuple(name for name in wanted if name not in known)
+        own = tuple(name for name in names if name not in known)
         if not 1 <= len(own) <= dimension - 1:
             most = "one parameter, a curve" if dimension == 2 else "one parameter, a curve, or of two, a surface"
             raise ModelError(f"{what} must be a function of {most}; it has {len(own)} beside those of the mechanism")
-        out = cls(given, zero, 0.0, own, tuple(name for name in wanted if name in known))
+        out = cls(given, zero, 0.0, own, tuple(name for name in names if name in known))
         out.at(SX.sym("s", len(own)), {name: SX(known[name]) for name in out.used}, what)
         return out
 
@@ -66,6 +66,12 @@ class Outline:
         if found.shape not in ((2, 1), (3, 1)):
             raise ModelError(f"{what} must return a point, two or three numbers, not the shape {found.shape}")
         return found if found.numel() == 3 else ca.vertcat(found, SX(1, 1))
+
+    def written(self, what: str, known: Mapping[str, float]) -> dict[str, object]:
+        """As a table: a point, a radius, or formulas and the names of their own parameters."""
+        if self.function is None:
+            return {"radius": self.radius} if self.radius else {"point": self.point}
+        return {"formulas": spelled(what, self.function, known), "parameters": list(self.names)}
 
     def tangents(self, s: SX, given: Mapping[str, SX]) -> list[SX]:
         """The slopes of the point by each parameter."""
@@ -90,6 +96,19 @@ class Touch(Contact):
     side: float
     rolls: bool
     dimension: int
+
+    def check(self) -> None:
+        """Refuse outlines that cannot touch, or roll on, each other."""
+        what, ends = f"contact {self.name!r}", (self.one, self.other)
+        codes = [len(end.names) == self.dimension - 1 for end in ends]
+        if self.one.radius or (self.other.radius and not codes[0]):
+            raise ModelError(f"{what}: a ball is the second outline, and touches a surface, in the plane a curve")
+        if not self.one.names and not self.other.names:
+            raise ModelError(f"{what}: one of the outlines must be a function of parameters, a curve or a surface")
+        if self.rolls and not (any(codes) and all(end.names or end.radius for end in ends)):
+            raise ModelError(f"{what}: bodies roll where a curve, a surface or a ball touches a surface, in the plane a curve")
+        if len(self.start) != len(self.parameters):
+            raise ModelError(f"{what}: start has {len(self.start)} values, the outlines have {len(self.parameters)} parameters")
 
     @property
     def parameters(self) -> tuple[str, ...]:
