@@ -15,12 +15,12 @@ HERE = Path(__file__).parent
 
 def main() -> None:
     with style():
-        figure = plt.figure(figsize=(13, 7.4), layout="constrained")
+        figure = plt.figure(figsize=(12, 9.6), layout="constrained")
         for k, maker in enumerate(mechanisms.MAKERS, 1):
             system = maker().assemble(redundant="remove")
             flat = system.numeric("points", system.pack(), q=system.initial["q"])[0]
             points = np.asarray(flat).reshape(-1, system.space, order="F" if flat.ndim == 1 else "C")
-            ax = figure.add_subplot(3, 6, k, projection="3d" if system.space == 3 else None)
+            ax = figure.add_subplot(4, 5, k, projection="3d" if system.space == 3 else None)
             instant(ax, points, system.picture, 1.0)
             every = extent(points[None], system.picture)
             middle, half = (every.min(axis=0) + every.max(axis=0)) / 2, 0.52 * np.ptp(every, axis=0).max()
@@ -28,7 +28,7 @@ def main() -> None:
                 getattr(ax, f"set_{which}lim")(m - half, m + half)
             ax.set_aspect("equal")
             ax.set_axis_off()
-            ax.set_title(maker.__name__.replace("_", " "), fontsize=10)
+            ax.set_title(maker.__name__.replace("_", " "), fontsize=10, loc="center")
         figure.savefig(HERE / "images" / "mechanisms.png", dpi=110)
 
 

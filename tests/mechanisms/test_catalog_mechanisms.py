@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import dalembert as da
 from dalembert.catalog import mechanisms
@@ -9,7 +10,7 @@ from dalembert.catalog import mechanisms
 FREEDOMS = {
     "four_bar": 1, "slider_crank": 1, "watt": 1, "peaucellier": 1, "parallelogram": 1, "bricard": 1, "governor": 2,
     "stewart_platform": 0, "double_wishbone": 1, "six_axis_arm": 6, "chain_in_space": 30, "heavy_top": 3, "sleeping_top": 3,
-    "gyroscope": 3, "euler_disc": 3, "rattleback": 3, "bicycle": 3,
+    "gyroscope": 3, "cam_follower": 0, "turntable": 3, "rolling_wheel": 3, "euler_disc": 3, "rattleback": 3, "bicycle": 3,
 }  # fmt: skip
 
 
@@ -24,7 +25,8 @@ def test_it_moves_and_keeps_its_constraints(maker):
     assert system.freedoms == FREEDOMS[maker.__name__]
     assert system.picture.solids
     inputs = {"u": dict.fromkeys(system.ports, 0.0)} if system.nu else {}
-    sol = da.simulate(system, "spark-2" if system.mn else "rattle", t_end=0.01, step=0.001, **inputs)
+    method = "murua-ggl-2" if maker is mechanisms.cam_follower else "spark-2" if system.mn else "rattle"
+    sol = da.simulate(system, method, t_end=0.01, step=0.001, **inputs)
     assert np.abs(sol.residual("position")).max() < 1e-13
     assert np.abs(sol.residual("velocity")).max() < 1e-11 * max(1.0, np.abs(sol.v).max())
 
@@ -70,3 +72,39 @@ def test_the_bicycle_has_the_modes_of_the_benchmark():
 def test_a_rattleback_reverses_its_spin_one_way():
     sol = da.simulate(mechanisms.rattleback().assemble(), "spark-2", t_end=1.5, step=0.0025)
     assert sol.body("celt").angular_velocity[:, 2].max() > 2.0  # it began with -5
+
+
+def test_the_lift_of_a_cam():
+    """The centre of the roller is on the axis of the guide, at its radius along the normal of the outline."""
+    sol = da.simulate(mechanisms.cam_follower().assemble(), "murua-ggl-2", t_end=0.6, step=0.01)
+
+    def centre(s):
+        u, slope = (1 - np.cos(s)) / 2, np.sin(s) / 2
+        r, rise = 0.25 + 0.15 * u**2, 0.3 * u * slope
+        normal = np.array([r * np.cos(s) + rise * np.sin(s), r * np.sin(s) - rise * np.cos(s)])
+        return r * np.array([np.cos(s), np.sin(s)]) + 0.08 * normal / np.linalg.norm(normal)
+
+    for t, y in zip(sol.t[::20], sol.body("follower").position[::20, 1], strict=True):
+        up = np.array([np.sin(6.0 * t), np.cos(6.0 * t)])  # the axis of the guide in the frame of the cam
+        near = np.pi / 2 - 6.0 * t
+        s = brentq(lambda s: up[1] * centre(s)[0] - up[0] * centre(s)[1], near - 0.5, near + 0.5, xtol=1e-15)
+        np.testing.assert_allclose(y, up @ centre(s), atol=1e-13)
+    assert np.ptp(sol.body("follower").position[:, 1]) > 0.05
+
+
+def test_a_ball_on_a_turntable_goes_round_at_two_sevenths():
+    sol = da.simulate(mechanisms.turntable().assemble(rotation="quaternion"), "gauss-3", t_end=0.3, step=0.01)
+    v = sol.body("ball").velocity
+    np.testing.assert_allclose(np.unwrap(np.arctan2(v[:, 1], v[:, 0])) - np.pi / 2, 2 / 7 * 3.0 * sol.t, atol=1e-6)
+    np.testing.assert_allclose(np.hypot(v[:, 0], v[:, 1]), 0.2, atol=1e-6)
+
+
+def test_a_wheel_stays_up_where_it_is_fast():
+    """A thin disc that rolls ahead is stable above `v^2 = g r / 3`."""
+    critical, tilts = np.sqrt(9.81 * 0.3 / 3), []
+    system = mechanisms.rolling_wheel(speed=critical, lean=1e-3).assemble()
+    for factor in (1.2, 0.8):
+        sol = da.simulate(system, "spark-2", v=factor * system.initial["v"], t_end=1.5, step=0.02)
+        tilts.append(np.abs(sol.body("wheel").rotation[:, 2, 2]).max())
+    assert tilts[0] < 6e-3
+    assert tilts[1] > 0.02

@@ -103,3 +103,11 @@ def test_bad_shapes():
         _ = da.shapes.Mesh(np.eye(3), [[0, 1, 2]]).volume
     with pytest.raises(da.UnknownKeyword, match="radius"):
         da.shapes.Sphere(radus=1.0)
+
+
+def test_the_centre_of_a_mesh_in_the_plane_is_in_the_plane():
+    """Sums over triangles are rounded: a centre of -6e-19 is zero."""
+    corners, faces = da.shapes.Cylinder(0.3, 0.1).surface()
+    mesh = da.shapes.Mesh(corners + np.array([0.1, 0, 1e-19]), faces)
+    m = da.Mechanism(gravity=(0, -9.81))
+    assert m.body("plate", density=100.0, shape=mesh).center[2] == 0

@@ -101,6 +101,7 @@ def weighed(
         if not parts:
             raise ModelError(f"{what} needs an inertia, or a shape that has one; a point mass is added by .particle(...)")
         volume, middle, unit = shapes.solid(parts)
+        middle = np.where(np.abs(middle) <= 1e-14 * np.sqrt(np.trace(unit) / volume), 0.0, middle)  # sums over a mesh are rounded
         total = positive(f"{what}: density", density, ModelError) * volume if density is not None else float(mass)  # type: ignore[arg-type]
         c = middle if center is None else vector(f"{what}: center", center)
         if np.abs(c - middle).max() > 1e-9 * (1 + np.abs(middle).max()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dalembert.catalog.mechanisms.contacts import cam_follower, rolling_wheel, turntable
 from dalembert.catalog.mechanisms.linkages import bricard, four_bar, parallelogram, peaucellier, slider_crank, watt
 from dalembert.catalog.mechanisms.machines import chain_in_space, double_wishbone, governor, six_axis_arm, stewart_platform
 from dalembert.catalog.mechanisms.rolling import bicycle, euler_disc, rattleback
@@ -15,13 +16,14 @@ from dalembert.mechanisms import Mechanism
 from dalembert.tables import Table
 
 MAKERS: tuple[Callable[..., Mechanism], ...] = (
-    four_bar, slider_crank, watt, peaucellier, parallelogram, bricard, governor, stewart_platform, double_wishbone, six_axis_arm,
-    chain_in_space, heavy_top, sleeping_top, gyroscope, euler_disc, rattleback, bicycle,
+    four_bar, slider_crank, watt, peaucellier, parallelogram, bricard, cam_follower, governor, stewart_platform, double_wishbone,
+    six_axis_arm, chain_in_space, heavy_top, sleeping_top, gyroscope, turntable, rolling_wheel, euler_disc, rattleback, bicycle,
 )  # fmt: skip
 
 __all__ = [
     "bicycle",
     "bricard",
+    "cam_follower",
     "chain_in_space",
     "double_wishbone",
     "euler_disc",
@@ -33,10 +35,12 @@ __all__ = [
     "parallelogram",
     "peaucellier",
     "rattleback",
+    "rolling_wheel",
     "six_axis_arm",
     "sleeping_top",
     "slider_crank",
     "stewart_platform",
+    "turntable",
     "watt",
 ]
 
