@@ -146,10 +146,10 @@ def _kept(place: Path, key: str) -> Path | None:
     return next((path for path in sorted(place.glob(f"step-{key}-*.so")) if _whole(path, key)), None)
 
 
-def is_cached(source: str) -> bool:
-    """Whether this source has been compiled before."""
+def is_cached(source: str, more: tuple[str, ...] = ()) -> bool:
+    """Whether this source has been compiled before, with these further flags."""
     command, place = find(), cache_directory()
-    return command is not None and place is not None and _kept(place, _key(source, command)) is not None
+    return command is not None and place is not None and _kept(place, _key(source, command, more)) is not None
 
 
 def load(source: str, more: tuple[str, ...] = ()) -> ctypes.CDLL:

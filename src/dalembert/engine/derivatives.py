@@ -16,7 +16,7 @@ from dalembert.engine.program import Program
 from dalembert.engine.runners import LARGEST_COMPILED
 from dalembert.engine.settling import Settling
 from dalembert.engine.sparse_linear import SparseLinearization
-from dalembert.engine.tangents import NativeSweep, source
+from dalembert.engine.tangents import FLAGS, NativeSweep, source
 from dalembert.engine.tape import Rows
 from dalembert.errors import CompilerError
 
@@ -66,7 +66,7 @@ class Sweeps:
             return None
         try:
             sweep, code = self._code(kind)
-            if compile is True or saved > price or compiler.is_cached(code):
+            if compile is True or saved > price or compiler.is_cached(code, FLAGS):
                 self._native[kind] = NativeSweep(sweep, code)
         except CompilerError:  # the batches need none
             return None

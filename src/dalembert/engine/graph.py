@@ -7,6 +7,7 @@ reordered or simplified, so that C written from the graph rounds as the virtual 
 from __future__ import annotations
 
 import math
+from typing import cast
 
 import casadi as ca
 
@@ -46,6 +47,7 @@ class Graph:
         self.called = [] if called is None else called  # functions that are not written out
         self._texts: list[str] = []  # of symbols and constants the name, of operations a pattern
         self._named: list[bool] = []
+        self._keys: list[Key] = []
         self._numbers: dict[Key, int] = {}
         self._constants: set[int] = set()
 
@@ -83,10 +85,19 @@ class Graph:
         text = f"da_call{number}(%d, (double[]){{{{{arguments}}}}})"
         return [self._value(("call", number, k, *needs), level, tuple(needs), text % k, False) for k in outputs]
 
+    def again(self, value: int, needs: list[int]) -> int:
+        """The operation or output that a value is, of other operands."""
+        key = self._keys[value]
+        if key[0] != "call":
+            return self.operation(cast(int, key[0]), needs)
+        level = max((self.level[i] for i in needs), default=RUN)
+        return self._value((*key[:3], *needs), level, tuple(needs), self._texts[value], False)
+
     def _value(self, key: Key, level: int, needs: tuple[int, ...], text: str, named: bool) -> int:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.level)
+            self._keys.append(key)
             self.level.append(level)
             self.needs.append(needs)
             self._texts.append(text)

@@ -19,15 +19,9 @@ from dalembert.engine.native import Rules, limits
 from dalembert.engine.newton import Array, Rule
 from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.engine.tables import called
-from dalembert.engine.writing import PLAIN, Writer, lane_by_lane
+from dalembert.engine.writing import Vectors, Writer
 
 FLAGS = ("-O2", "-ftree-slp-vectorize", "-std=gnu11")
-SPECIAL = {  # and those that are written in another way
-    "1.0 / {}": "da_wide(1.0) / {}", "fabs({})": "da_abs({})", "({} ? {} : 0.0)": "da_pick(da_true({}), {}, da_wide(0.0))",
-    "(double)(!{})": "da_one(~da_true({}))",
-    **{f"(double)({{}} {sign} {{}})": f"da_one((I)({{}} {sign} {{}}))" for sign in ("<", "<=", "==", "!=")},
-    **{f"(double)({{}} {sign} {{}})": f"da_one(da_true({{}}) {sign[0]} da_true({{}}))" for sign in ("&&", "||")},
-}  # fmt: skip
 
 
 class _Vectors(Writer):
@@ -35,7 +29,7 @@ class _Vectors(Writer):
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph, False, "", "", "")
-        self.functions_of_lanes: dict[str, str] = {}
+        self.operations = Vectors()
 
     def declare(self, names: list[str]) -> str:
         return f"W {', '.join(names)};" if names else ""
@@ -45,17 +39,8 @@ class _Vectors(Writer):
         return f"da_wide({text})" if self.graph.is_constant(value) else text
 
     def _statement(self, value: int, own: set[int]) -> str:
-        operands, pattern = [self.use(i) for i in self.graph.needs[value]], self.graph.pattern(value)
-        if pattern in PLAIN or pattern in SPECIAL:
-            return f"const W t{value} = {SPECIAL.get(pattern, pattern).format(*operands)};"
-        return f"const W t{value} = {self._lane_by_lane(pattern, len(operands))}({', '.join(operands)});"
-
-    def _lane_by_lane(self, pattern: str, count: int) -> str:
-        """A function that does an operation on each lane."""
-        name = f"lanes{len(self.functions_of_lanes)}"
-        if pattern not in self.functions_of_lanes:
-            self.functions_of_lanes[pattern] = lane_by_lane(name, pattern, count)
-        return self.functions_of_lanes[pattern].split("(")[0].split()[-1]
+        operands = [self.use(i) for i in self.graph.needs[value]]
+        return f"const W t{value} = {self.operations.operation(self.graph.pattern(value), operands)};"
 
 
 class _Loop(Loop):
@@ -99,9 +84,9 @@ class _Loop(Loop):
         loop = template("lanes.c").substitute(
             fields, inputs=p.n_u, weigh=WEIGH_EVERY - 1, count=len(self.solves), unknowns=p.n_unknowns, states=p.n_state,
             scales=self.scales[-1], parameters=p.step.par.numel(), multipliers=p.n_lam, length=room,
-            functions="\n".join(self.vectors.functions_of_lanes.values()),
+            functions=self.vectors.operations.functions(),
         )  # fmt: skip
-        return "\n".join([HEAD, called(self.graph.called), looks, loop])
+        return "\n".join([HEAD, called(self.graph.called), template("wide.c").template, looks, loop])
 
     def _solve_text(self, k: int) -> str:
         w, s, indent = self.writer, self.solves[k], "\n                        "

@@ -1,22 +1,41 @@
 /* A loop over the steps of a run, forwards or backwards. What stands after dollar signs is written from the function of a step;
-   see sweeping.py. Entry k of an argument in step i and direction j is in[a][i * rows[a] + j * each[a] + k]. */
+   see tangents.py. Entry k of an argument in step i and direction j is in[a][i * rows[a] + j * each[a] + k].
+   Slot s has a number for each lane: one for each of DA_W steps in succession. */
 
-DA_EXPORT const long da_work = $length;
+typedef double M __attribute__((vector_size(8 * DA_W), may_alias, aligned(8)));
+#define DA_WIDE(s) (*(M *)(S + (s) * DA_W))
+#define DA_EACH(s) S[(s) * DA_W + e]
+#define DA_PLACE double *restrict S, const double *const *in, const long *rows, const long *each, const long *at, long j
+
+DA_EXPORT const long da_work = ($slots + 1) * DA_W;
+
+static inline __attribute__((always_inline)) W da_rows(const double *first, const long *at, long row)
+{
+    W r;
+    DA_UNROLL
+    for (int e = 0; e < DA_W; e++) r[e] = first[at[e] * row];
+    return r;
+}
+
+$functions
 
 DA_EXPORT void da_sweep(long steps, long count, const double *const *in, const long *rows, const long *each,
-                        double *const *out, double *w)
+                        double *const *out, double *restrict S)
 {
-    $pointers
+    long at[DA_W], j = 0;
     $run
-    for (long k = 0; k < steps; k++) {
-        const long i = $index;
-        $row
+    for (long k = 0; k < steps; k += DA_W) {
+        const long lanes = steps - k < DA_W ? steps - k : DA_W;
+        for (long e = 0; e < DA_W; e++) {
+            const long n = k + (e < lanes ? e : lanes - 1); /* beyond the last step this one is repeated */
+            at[e] = $backwards ? steps - 1 - n : n;
+        }
         $step
-        for (long j = 0; j < count; j++) {
-            $column
+        for (j = 0; j < count; j++) {
             $direction
-            $write
-            $carry
+            for (long e = 0; e < lanes; e++) {
+                $write
+            }
         }
     }
 }

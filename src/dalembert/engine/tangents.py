@@ -1,6 +1,8 @@
 """C for sweeps through a run, and calling it: one translation unit with the loop over the steps.
 
-What depends on `h` and parameters alone is computed once per call, what depends on the step once for all directions.
+Steps are taken as many at a time as a vector has lanes. What depends on `h` and parameters alone is computed once per call; what
+depends on a step but not on what is carried, in lanes, for all directions. What is carried is computed step after step, and what
+else depends on it is again left to lanes. A value that is used elsewhere than where it was computed has a slot.
 """
 
 from __future__ import annotations
@@ -12,71 +14,182 @@ import numpy as np
 
 from dalembert.engine import compiler
 from dalembert.engine.adjoint import Sweep
-from dalembert.engine.emission import HEAD, LONG, template
+from dalembert.engine.contraction import ONE, contracted
+from dalembert.engine.emission import HEAD, template
 from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable
 from dalembert.engine.newton import Array
 from dalembert.engine.tables import called
-from dalembert.engine.writing import Writer
+from dalembert.engine.writing import Vectors
 from dalembert.errors import CompilerError
+
+PART = 500  # statements of a function, at most: compilers take more than twice as long for twice as many
+# No other way of making these sums has the same bits: products may be added without being rounded.
+FLAGS = ("-ffp-contract=fast", "-fno-ivopts")
 
 
 def source(sweep: Sweep) -> str:
     """The C source of a sweep."""
     try:
-        return _text(sweep)
+        return _Text(sweep).text()
     except Unwritable as error:
         raise CompilerError(f"{error}; compile='auto' does without") from error
 
 
-def _text(sweep: Sweep) -> str:
-    g, f, names = Graph(), sweep.function, sweep.names
-    arguments = [
-        [g.symbol(f"{name}[{k}]", level) for k in range(f.nnz_in(i))] for i, (name, level) in enumerate(_arguments(sweep))
-    ]
-    named = dict(zip(names, arguments, strict=True))
-    outputs = g.load(f, [*arguments, g.load(sweep.prelude, [named["h"], named["par"]])[0]])
-    roots, done = [v for values in outputs for v in values], set[int]()
-    parameters = ", ".join(f"const double *{name}" for name in names)
-    w = Writer(
-        g, len(g.reached(roots, done, ITERATE)) > LONG, f"double *restrict w, {parameters}", f"w, {', '.join(names)}", "part"
-    )
-    fields = {
-        "pointers": " ".join(f"const double *{name} = in[{i}];" for i, name in enumerate(names)),
-        "index": "steps - 1 - k" if sweep.backwards else "k",
-        "row": " ".join(
-            f"{name} = in[{i}] + i * rows[{i}];" for i, (name, level) in enumerate(_arguments(sweep)) if level == STEP
-        ),
-        "column": " ".join(
-            f"{name} = in[{i}] + i * rows[{i}] + j * each[{i}];"
-            for i, (name, level) in enumerate(_arguments(sweep))
-            if level == ITERATE
-        ),
-    }
-    for name, level, indent in (("run", RUN, "    "), ("step", STEP, " " * 8), ("direction", ITERATE, " " * 12)):
-        values = g.reached(roots, done, level)
-        done.update(values)
-        fields[name] = w.block(values, f"\n{indent}")
-    fields |= _stores(sweep, w, outputs)
-    parts = w.functions()
-    loop = template("tangents.c").substitute(fields, length=w.work)
-    return "\n".join([HEAD, called(g.called), parts, loop])
+class _Text:
+    """The text of a sweep.
+
+    Phases come one after the other: RUN, STEP, then for each direction lanes (ITERATE), the first chain, lanes, the next chain,
+    lanes. A chain leads from what is carried to its next value.
+    """
+
+    def __init__(self, sweep: Sweep) -> None:
+        g = self.graph = Graph()
+        self.sweep, self.vectors = sweep, Vectors()
+        f, levels = sweep.function, list(zip(sweep.names, sweep.levels, strict=True))
+        arguments = [[g.symbol(f"{name}[{k}]", at) for k in range(f.nnz_in(i))] for i, (name, at) in enumerate(levels)]
+        named = dict(zip(sweep.names, arguments, strict=True))
+        outputs = g.load(f, [*arguments, g.load(sweep.prelude, [named["h"], named["par"]])[0]])
+        self.places = {v: (i, k) for i, row in enumerate(arguments) for k, v in enumerate(row)}  # of arguments
+        self.carried = [named[name] for name in sweep.carried]
+        self.next, self.left = outputs[: len(self.carried)], outputs[len(self.carried) :]
+        new, last = {v for row in self.next for v in row}, len(self.carried) - 1
+        late = [v for row in self.left for v in row if v not in new]
+        self.links = [contracted(g, self.carried[k], self.next[k], late if k == last else []) for k in range(last + 1)]
+        sums = iter(self.links[-1].sums(g))
+        self.left = [[v if v in new else next(sums) for v in row] for row in self.left]
+        self.edges = [
+            {v: {u: edge.whole(g) for u, edge in links.into[v].items()} for v in links.order(links.ends)} for links in self.links
+        ]
+        self.phase = self._phases()
+        self.parts, self.part = self._parts()
+        self.slots = self._slots()
+
+    def _phases(self) -> list[int]:
+        g, phase = self.graph, list[int]()
+        chains = [_chain(k) for k in range(len(self.carried))]
+        given = {v: at for at, row in zip(chains, self.carried, strict=True) for v in row}
+        found = {v: at for at, row in zip(chains, self.next, strict=True) for v in row}
+        for v, needs in enumerate(g.needs):
+            last = max((phase[i] for i in needs), default=given.get(v, g.level[v]))
+            if needs and v in found and last >= found[v]:
+                phase.append(found[v])
+            else:
+                phase.append(last + 1 if needs and last in chains else last)
+        return phase
+
+    def _parts(self) -> tuple[list[tuple[int, list[int]]], dict[int, int]]:
+        """What is computed together, phase by phase, and where each value is; the parts of chains have negative numbers."""
+        g, chains = self.graph, {_chain(k) for k in range(len(self.carried))}
+        roots = [v for row in self.left for v in row]
+        roots += [v for sums in self.edges for edges in sums.values() for v in edges.values()]
+        ends = {v for v, at in enumerate(self.phase) if at in chains}
+        values = set(g.reached(roots, ends, ITERATE))
+        values |= {v for v in ({i for v in values for i in g.needs[v]} | set(roots)) - ends if v in self.places}
+        parts: list[tuple[int, list[int]]] = []
+        for phase in range(_chain(len(self.carried))):
+            own = sorted(v for v in values if self.phase[v] == phase)
+            parts += [(phase, own[start : start + PART]) for start in range(0, len(own), PART)]
+        part = {v: k for k, (_, own) in enumerate(parts) for v in own}
+        return parts, part | {v: -self.phase[v] for v in ends}
+
+    def _slots(self) -> dict[int, int]:
+        """Where the values are that are used elsewhere than where they are computed."""
+        g, used = self.graph, [v for row in self.left for v in row]
+        used += [v for sums in self.edges for edges in sums.values() for v in edges.values()]
+        for k, (_, own) in enumerate(self.parts):
+            used += [i for v in own for i in g.needs[v] if self.part.get(i) != k]
+        return {v: k for k, v in enumerate(dict.fromkeys(v for v in used if not g.is_constant(v)))}
+
+    def _use(self, value: int, part: int | None, wide: bool) -> str:
+        """What stands for a value in a part, of vectors or of numbers."""
+        if self.graph.is_constant(value):
+            return f"da_wide({self.graph.text(value)})" if wide else self.graph.text(value)
+        if self.part[value] == part:
+            return f"t{value}"
+        return f"{'DA_WIDE' if wide else 'DA_EACH'}({self.slots[value]})"
+
+    def _statements(self, number: int) -> list[str]:
+        """All of a part, with the values that others use left in their slots."""
+        out = []
+        for v in self.parts[number][1]:
+            if v in self.places:
+                text = self._argument(*self.places[v])
+            else:
+                operands = [self._use(i, number, True) for i in self.graph.needs[v]]
+                text = self.vectors.operation(self.graph.pattern(v), operands)
+            out.append(f"const W t{v} = {text};")
+            if v in self.slots:
+                out.append(f"DA_WIDE({self.slots[v]}) = t{v};")
+        return out
+
+    def _argument(self, argument: int, entry: int) -> str:
+        level = self.sweep.levels[argument]
+        if level == RUN:
+            return f"da_wide(in[{argument}][{entry}])"
+        direction = f" + j * each[{argument}]" if level == ITERATE else ""
+        return f"da_rows(in[{argument}] + {entry}{direction}, at, rows[{argument}])"
+
+    def _lanes(self, phase: int) -> str:
+        """Calls of the functions of a phase."""
+        return "\n".join(f"part{k}(S, in, rows, each, at, j);" for k, (of, _) in enumerate(self.parts) if of == phase)
+
+    def _chain(self, k: int) -> str:
+        """What is carried, through the steps of all lanes."""
+        heads, ends, ready = self.carried[k], self.links[k].ends, self.links[k].ready()
+        argument = self.sweep.names.index(self.sweep.carried[k])
+        lines = [f"double *to = (double *)in[{argument}] + j * each[{argument}];"]
+        lines += [f"double t{v} = to[{i}];" for i, v in enumerate(heads)]
+        lines.append("for (long e = 0; e < lanes; e++) {")
+        lines += [f"DA_EACH({self.slots[v]}) = t{v};" for v in heads if v in self.slots]
+        for v, edges in self.edges[k].items():
+            terms = [
+                self._use(edges[u], None, False) if u == ONE else f"{self._use(edges[u], None, False)} * t{u}"
+                for u in sorted(edges, key=lambda u: ready.get(u, 0.0) if u != ONE else -1.0)
+            ]
+            lines.append(f"const double {_name(v)} = {' + '.join(terms)};")
+        for v, end in zip(self.next[k], ends, strict=True):
+            if self.part.get(v) == -_chain(k) and v in self.slots and v not in heads:
+                lines.append(f"DA_EACH({self.slots[v]}) = {_name(end)};")
+        lines += [f"t{v} = {_name(end)};" for v, end in zip(heads, ends, strict=True)] + ["}"]
+        lines += [f"to[{i}] = t{v};" for i, v in enumerate(heads)]
+        return "\n".join(["{", *lines, "}"])
+
+    def _write(self) -> str:
+        """Statements that leave the outputs of one step behind."""
+        lines = []
+        for k, values in enumerate(self.left):
+            at, sign = ("j", "+=") if k < self.sweep.added else ("(at[e] * count + j)", "=")
+            text = " ".join(f"to[{i}] {sign} {self._use(v, None, False)};" for i, v in enumerate(values))
+            lines.append(f"if (out[{k}]) {{ double *to = out[{k}] + {at} * {len(values)}; {text} }}")
+        return "\n".join(lines)
+
+    def text(self) -> str:
+        """The whole translation unit."""
+        direction = [self._lanes(ITERATE)]
+        for k in range(len(self.carried)):
+            direction += [self._chain(k), self._lanes(_chain(k) + 1)]
+        fields = {
+            "run": self._lanes(RUN), "step": self._lanes(STEP), "direction": "\n".join(direction), "write": self._write()
+        }  # fmt: skip
+        parts = []
+        for k in range(len(self.parts)):
+            body = "\n    ".join(self._statements(k))
+            parts.append(f"DA_RARE void part{k}(DA_PLACE)\n{{\n    {body}\n}}\n")
+        loop = template("tangents.c").substitute(
+            fields, slots=len(self.slots), backwards=int(self.sweep.backwards),
+            functions="\n".join([self.vectors.functions(), *parts]),
+        )  # fmt: skip
+        return "\n".join([HEAD, called(self.graph.called), template("wide.c").template, loop])
 
 
-def _arguments(sweep: Sweep) -> list[tuple[str, int]]:
-    return list(zip(sweep.names, sweep.levels, strict=True))
+def _chain(k: int) -> int:
+    """The phase of a chain."""
+    return ITERATE + 1 + 2 * k
 
 
-def _stores(sweep: Sweep, w: Writer, outputs: list[list[int]]) -> dict[str, str]:
-    """Statements that leave the outputs behind; what is carried comes last, since others may be read from it."""
-    count, write, before, after = len(sweep.carried), [], [], []
-    for k, values in enumerate(outputs[count:]):
-        at, sign = ("j", "+=") if k < sweep.added else ("(i * count + j)", "=")
-        lines = " ".join(f"to[{i}] {sign} {w.use(v)};" for i, v in enumerate(values))
-        write.append(f"if (out[{k}]) {{ double *to = out[{k}] + {at} * {len(values)}; {lines} }}")
-    for name, values in zip(sweep.carried, outputs[:count], strict=True):
-        before += [f"const double next_{name}{i} = {w.use(v)};" for i, v in enumerate(values)]
-        after += [f"((double *){name})[{i}] = next_{name}{i};" for i in range(len(values))]
-    return {"write": " ".join(write), "carry": " ".join([*before, *after])}
+def _name(value: int) -> str:
+    """Of a value of a chain; those at its end have negative numbers."""
+    return f"t{value}" if value >= 0 else f"n{-value}"
 
 
 class NativeSweep:
@@ -85,8 +198,8 @@ class NativeSweep:
     name = "compiled"
 
     def __init__(self, sweep: Sweep, code: str) -> None:
-        self.sweep, self._levels = sweep, dict(_arguments(sweep))
-        library = compiler.load(code)
+        self.sweep, self._levels = sweep, dict(zip(sweep.names, sweep.levels, strict=True))
+        library = compiler.load(code, FLAGS)
         try:
             self._run, self._work = library.da_sweep, ctypes.c_long.in_dll(library, "da_work").value
         except (AttributeError, ValueError) as error:

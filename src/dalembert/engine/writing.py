@@ -10,6 +10,12 @@ from dalembert.engine.graph import Graph
 
 PART = 1000  # statements of a function, at most
 PLAIN = ("{} + {}", "{} - {}", "{} * {}", "{} / {}", "-{}")  # operations that act on vectors as they do on numbers
+SPECIAL = {  # and those that are written in another way, with the functions of wide.c
+    "1.0 / {}": "da_wide(1.0) / {}", "fabs({})": "da_abs({})", "({} ? {} : 0.0)": "da_pick(da_true({}), {}, da_wide(0.0))",
+    "(double)(!{})": "da_one(~da_true({}))",
+    **{f"(double)({{}} {sign} {{}})": f"da_one((I)({{}} {sign} {{}}))" for sign in ("<", "<=", "==", "!=")},
+    **{f"(double)({{}} {sign} {{}})": f"da_one(da_true({{}}) {sign[0]} da_true({{}}))" for sign in ("&&", "||")},
+}  # fmt: skip
 
 
 def lane_by_lane(name: str, pattern: str, count: int) -> str:
@@ -20,6 +26,27 @@ def lane_by_lane(name: str, pattern: str, count: int) -> str:
         f"static inline W {name}({arguments})\n{{\n    W r_;\n    DA_UNROLL\n"
         f"    for (int e = 0; e < DA_W; e++) r_[e] = {body};\n    return r_;\n}}\n"
     )
+
+
+class Vectors:
+    """Operations on vectors; those without a form for vectors are done lane by lane, in functions of their own."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, str] = {}
+
+    def operation(self, pattern: str, operands: list[str]) -> str:
+        """The expression of an operation, from its pattern for numbers."""
+        if pattern in PLAIN or pattern in SPECIAL:
+            return SPECIAL.get(pattern, pattern).format(*operands)
+        name = f"lanes{len(self._functions)}"
+        if pattern not in self._functions:
+            self._functions[pattern] = lane_by_lane(name, pattern, len(operands))
+        name = self._functions[pattern].split("(")[0].split()[-1]
+        return f"{name}({', '.join(operands)})"
+
+    def functions(self) -> str:
+        """All that operations call."""
+        return "\n".join(self._functions.values())
 
 
 class Writer:
