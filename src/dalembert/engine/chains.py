@@ -8,9 +8,10 @@ import numpy as np
 from dalembert.engine import progress
 from dalembert.engine.large import LargeStage, Link
 from dalembert.engine.newton import Array
-from dalembert.engine.nodes import ITERATE, RUN, SOLVE, Bind, Call, Nodes, Scratch, Work
+from dalembert.engine.nodes import ITERATE, RUN, SOLVE, Bind, Nodes
 from dalembert.engine.patterns import Pattern, Product
 from dalembert.engine.vectors import Tape
+from dalembert.engine.work import Call, Scratch, Work
 
 
 class Slope:
@@ -117,6 +118,7 @@ class Chain:
         self.pattern, self.matrix, self.residual = last.pattern, last.pattern.matrix(), nodes.arrays[self._at[-1]]
         self.matrix.data, self._last = nodes.arrays[last.node], last.node
         self.linear = nodes.levels[last.node] < ITERATE  # whether the residual is linear in the unknowns
+        self._own = [(j, *nodes.origin(node), pattern) for j, node, pattern in last.own]
         self._both, self._once, self._fixed = nodes.each, nodes.once, nodes.fixed
         nodes.close([self._fixed, self._once, *self._values, self._both], self.exposed)
         self.plain: list[list[Call]] = [[w.call for w in work] for work in self.work]
@@ -131,8 +133,7 @@ class Chain:
     @property
     def exposed(self) -> set[int]:
         """Nodes that others look at."""
-        slopes = [node for slope in self._slopes[-1:] if slope is not None for _, node, _ in slope.own]
-        return {*self._at, self._last, *slopes}
+        return {*self._at, self._last, *(node for _, node, _, _ in self._own)}
 
     def _inputs(self, k: int, x: int) -> list[int]:
         """What link number `k` is a function of."""
@@ -168,10 +169,9 @@ class Chain:
 
     def terms(self) -> Array:
         """The sizes of the terms of the residual: of its slopes times what they belong to, the values of cuts among them."""
-        arrays, last, total = self.nodes.arrays, self._slopes[-1], np.zeros(len(self.residual))
-        assert last is not None
-        for j, node, pattern in last.own:
-            by = np.abs(arrays[node]) * np.abs(arrays[self._x if j < 0 else self._at[j]])[pattern.columns]
+        arrays, total = self.nodes.arrays, np.zeros(len(self.residual))
+        for j, node, places, pattern in self._own:
+            by = np.abs(arrays[node][places]) * np.abs(arrays[self._x if j < 0 else self._at[j]])[pattern.columns]
             total += np.bincount(pattern.rows, weights=by, minlength=len(total))
         return total
 

@@ -15,8 +15,11 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine import compiler
+from dalembert.engine.emission import template
 from dalembert.engine.graph import _TEXT
-from dalembert.engine.nodes import ALL, AT, ONE, Array, Call, Indices, Nodes, Work
+from dalembert.engine.nodes import Nodes
+from dalembert.engine.patterns import Array, Places
+from dalembert.engine.work import ALL, AT, Call, Work
 
 FLAGS = ("-O3", "-ftree-vectorize", "-fno-tree-slp-vectorize")  # loops over neighbours, each by itself: bits stay what they are
 TEXT = {**_TEXT, ca.OP_SQ: "{0} * {0}", ca.OP_TWICE: "{0} + {0}"}
@@ -27,84 +30,10 @@ EXACT = {
 }  # fmt: skip
 LONG = 90_000  # characters of source beyond which a compiler takes its time
 LONGEST = 64  # operations of one loop: more would not fit into registers
-HEAD = """#include <math.h>
-#include <string.h>
-#define DA_EXPORT __attribute__((visibility("default")))
-static inline double da_sign(double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x; }
-static void put(double *o, double **s, int **p, const long *n)
-{
-    for (long i = 0; i < n[0]; i++) o[i] = s[0][i];
-    for (long i = 0; i < n[1]; i++) o[p[0][i]] = s[1][i];
-}
-static void add(double *o, double **s, int **p, const long *n)
-{
-    for (long i = 0; i < n[0]; i++) o[i] = s[0][i];
-    for (long i = 0; i < n[1]; i++) o[p[0][i]] += s[1][i];
-}
-static void stack(double *o, double **s, int **p, const long *n)
-{
-    for (long j = 0; j < n[1]; j++)
-        if (n[2 + j]) for (long i = 0; i < n[0]; i++) o[j * n[0] + i] = s[j][i];
-        else for (long i = 0; i < n[0]; i++) o[j * n[0] + i] = s[j][0];
-}
-static void join(double *o, double **s, int **p, const long *n)
-{
-    for (long j = 0; j < n[0]; j++)
-        for (long i = 0; i < n[1 + j]; i++) *o++ = s[j][i];
-}
-/* as NumPy adds up */
-static double total(const double *a, const double *b, long n)
-{
-    if (n < 8) {
-        double s = 0.0;
-        for (long i = 0; i < n; i++) s += a[i] * b[i];
-        return s;
-    }
-    if (n <= 128) {
-        double r[8];
-        long i;
-        for (int j = 0; j < 8; j++) r[j] = a[j] * b[j];
-        for (i = 8; i < n - n % 8; i += 8)
-            for (int j = 0; j < 8; j++) r[j] += a[i + j] * b[i + j];
-        double s = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
-        for (; i < n; i++) s += a[i] * b[i];
-        return s;
-    }
-    long half = n / 2;
-    half -= half % 8;
-    return total(a, b, half) + total(a + half, b + half, n - half);
-}
-static void dot(double *o, double **s, int **p, const long *n) { o[0] = total(s[0], s[1], n[0]); }
-static void norm(double *o, double **s, int **p, const long *n) { o[0] = sqrt(total(s[0], s[1], n[0])); }
-static void column_times(double *restrict o, double **s, int **p, const long *n)
-{
-    const double *restrict a = s[0], *restrict b = s[1];
-    const int *restrict start = p[0], *restrict row = p[1];
-    for (long i = 0; i < n[1]; i++) o[i] = 0.0;
-    for (long j = 0; j < n[0]; j++)
-        for (int k = start[j]; k < start[j + 1]; k++) o[row[k]] += a[k] * b[j];
-}
-static void row_times(double *restrict o, double **s, int **p, const long *n)
-{
-    const double *restrict a = s[0], *restrict b = s[1];
-    const int *restrict start = p[0], *restrict column = p[1];
-    for (long j = 0; j < n[0]; j++) {
-        double sum = 0.0;
-        for (int k = start[j]; k < start[j + 1]; k++) sum += a[k] * b[column[k]];
-        o[j] = sum;
-    }
-}
-static void products(double *restrict o, double **s, int **p, const long *n)
-{
-    const double *restrict a = s[0], *restrict b = s[1];
-    const int *restrict start = p[0], *restrict i = p[1], *restrict j = p[2];
-    for (long e = 0; e < n[0]; e++) {
-        double sum = 0.0;
-        for (int k = start[e]; k < start[e + 1]; k++) sum += a[i[k]] * b[j[k]];
-        o[e] = sum;
-    }
-}
-"""
+BACK = 24  # parts before which work may be done, where it belongs to an earlier loop
+
+
+KERNELS = template("kernels.c").template
 
 
 class Piece(Protocol):
@@ -124,10 +53,18 @@ class Part:
     """Pieces of work in a row that are done together: one loop over entries, or one routine."""
 
     work: list[Work]
+    reads: list[tuple[int, int]]  # where in memory
+    writes: list[tuple[int, int]]
 
     @property
     def loop(self) -> bool:
         return isinstance(self.work[0].op, int)
+
+    def add(self, work: Work, reads: list[tuple[int, int]], writes: tuple[int, int]) -> None:
+        """More work."""
+        self.work.append(work)
+        self.reads += reads
+        self.writes.append(writes)
 
 
 @dataclass
@@ -135,7 +72,7 @@ class Table:
     """The arguments of a function in C: arrays, lists of places, and sizes."""
 
     arrays: list[Array] = field(default_factory=list)
-    indices: list[Indices] = field(default_factory=list)
+    indices: list[Places] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
 
     def array(self, a: Array) -> int:
@@ -145,6 +82,16 @@ class Table:
             self.arrays.append(a)
             found = len(self.arrays) - 1
         return found
+
+    def place(self, places: Places) -> str:
+        """Which entry belongs to entry `i`: by a list, or without one where they follow each other evenly."""
+        if places.even is None:
+            self.indices.append(places)
+            return f"p[{len(self.indices) - 1}][i]"
+        begin, stride = places.even
+        first = len(self.sizes)
+        self.sizes += [begin] if stride == 1 else [begin, stride]
+        return f"n[{first}] + i" if stride == 1 else f"n[{first}] + n[{first + 1}] * i"
 
 
 def writable(work: Work) -> bool:
@@ -176,23 +123,23 @@ class Fused:
 
     def __init__(self, chains: Sequence[Piece], more: str = "") -> None:
         self._names: dict[str, str] = {}
-        drafts = [[self._drafted(c, part, c.rare or not k) for k, part in enumerate(_grouped(c))] for c in chains]
-        self.source = HEAD + "".join(body.replace("$name", name) for body, name in self._names.items()) + more
+        pages = [_Page(c) for c in chains]
+        drafts = [[self._drafted(p, part, p.piece.rare or not k) for k, part in enumerate(p.parts())] for p in pages]
+        self.source = "".join([KERNELS, *(body.replace("$name", name) for body, name in self._names.items()), more])
         self.flags = FLAGS if len(self.source) < LONG else ("-O1",)
         self.library = compiler.load(self.source, self.flags)
         self.calls: list[list[list[Call]]] = [
             [[self._bound(x) if isinstance(x, tuple) else x for x in calls] for calls in lists] for lists in drafts
         ]
 
-    def _drafted(self, chain: Piece, parts: list[list[Part] | Call], rare: bool) -> list[tuple[str, Table] | Call]:
+    def _drafted(self, page: _Page, parts: list[list[Part] | Call], rare: bool) -> list[tuple[str, Table] | Call]:
         out: list[tuple[str, Table] | Call] = []
-        uses = _uses(chain)
         for group in parts:
             if not isinstance(group, list):
                 out.append(group)
                 continue
             table = Table()
-            body = "".join(_loop(p, table, chain, uses) if p.loop else _routine(p.work[0], table, chain.nodes) for p in group)
+            body = "".join(page.loop(p, table) if p.loop else page.routine(p.work[0], table) for p in group)
             kind = "__attribute__((cold)) void" if rare else "void"
             body = f"{kind} $name(double **a, int **p, const long *n)\n{{\n{body}}}\n"
             out.append((self._names.setdefault(body, f"da_work{len(self._names)}"), table))
@@ -202,7 +149,7 @@ class Fused:
         name, table = draft
         function = self.library[name]
         function.argtypes, function.restype = [ctypes.c_void_p] * 3, None
-        indices = [np.ascontiguousarray(i, dtype=np.int32) for i in table.indices]
+        indices = [np.ascontiguousarray(i.values, dtype=np.int32) for i in table.indices]
         pointers = [np.array([x.ctypes.data for x in xs] or [0], dtype=np.uintp) for xs in (table.arrays, indices)]
         sizes = np.array(table.sizes or [0], dtype=np.dtype(ctypes.c_long))
         a, p, n = (x.ctypes.data for x in (*pointers, sizes))
@@ -210,83 +157,118 @@ class Fused:
         return Bound(function, address, (a, p, n), (table, indices, pointers, sizes))
 
 
-def _grouped(chain: Piece) -> list[list[list[Part] | Call]]:
-    """The work of a chain in parts; those in a row that can be written are one group."""
-    out: list[list[list[Part] | Call]] = []
-    for calls in chain.work:
-        groups: list[list[Part] | Call] = []
-        for work in calls:
-            if not writable(work):
-                groups.append(work.call)
-                continue
-            if not groups or not isinstance(groups[-1], list):
-                groups.append([])
-            group = groups[-1]
-            assert isinstance(group, list)
-            if group and _fits(work, group[-1], chain.nodes):
-                group[-1].work.append(work)
+class _Page:
+    """A piece as it is written: its work in parts, and where its nodes are stored."""
+
+    def __init__(self, piece: Piece) -> None:
+        self.piece, self.nodes = piece, piece.nodes
+        self._seen = {*piece.exposed, *self.nodes.foreign}
+        self._readers: dict[int, set[int]] = {}  # by what tells memory apart: the pieces of work that read it
+        self._looks: dict[int, set[int]] = {}  # and the nodes by which it is looked at
+        for work in (w for calls in piece.work for w in calls):
+            for k in work.sources:
+                self._readers.setdefault(self.nodes.root(k), set()).add(id(work))
+                self._looks.setdefault(self.nodes.root(k), set()).add(k if writable(work) else -1)
+        for k in self._seen:
+            self._looks.setdefault(self.nodes.root(k), set()).add(-1)
+        self._placed: dict[int, Array] = {}  # nodes that are stored right where they would be copied
+        self._work = [self._direct(calls) for calls in piece.work]
+
+    def _direct(self, calls: list[Work]) -> list[Work]:
+        """Work without copies of what can be stored in its place."""
+        made = {w.out for w in calls if writable(w) and w.out not in self.nodes.segments}
+        out = []
+        for w in calls:
+            k = w.sources[0] if w.out in self.nodes.segments else -1
+            if k in made and k not in self._placed and self._looks[self.nodes.root(k)] == {k}:
+                self._placed[k] = self.nodes.arrays[w.out]
             else:
-                group.append(Part([work]))
-        out.append(groups)
-    return out
+                out.append(w)
+        return out
 
+    def _array(self, k: int) -> Array:
+        return self._placed.get(k, self.nodes.arrays[k])
 
-def _fits(work: Work, part: Part, nodes: Nodes) -> bool:
-    """Whether work can be done in a loop that is there: entry by entry, of values of the same entries."""
-    first = part.work[0]
-    if not (part.loop and isinstance(work.op, int) and work.sizes == first.sizes and len(part.work) < LONGEST):
-        return False
-    made = {other.out for other in part.work}
-    roots = {nodes.root(k) for k in made}
-    for k, how in zip(work.sources, work.reads, strict=True):
-        if (k in made and how != ALL) or (k not in made and nodes.root(k) in roots):
+    def _span(self, k: int) -> tuple[int, int]:
+        """Where a node begins and ends in memory."""
+        a = self._array(k)
+        begin = int(a.__array_interface__["data"][0])
+        return begin, begin + a.nbytes
+
+    def parts(self) -> list[list[list[Part] | Call]]:
+        """All work in parts; those in a row that can be written are one group."""
+        out: list[list[list[Part] | Call]] = []
+        for calls in self._work:
+            groups: list[list[Part] | Call] = []
+            for work in calls:
+                if not writable(work):
+                    groups.append(work.call)
+                    continue
+                if not groups or not isinstance(groups[-1], list):
+                    groups.append([])
+                group = groups[-1]
+                assert isinstance(group, list)
+                self._enter(work, group)
+            out.append(groups)
+        return out
+
+    def _enter(self, work: Work, group: list[Part]) -> None:
+        """Enter work in the last loop where it fits, of those before which nothing is that it depends on; or at the end."""
+        reads, writes = [self._span(k) for k in work.sources], self._span(work.out)
+        for part in reversed(group[-BACK:]):
+            if self._fits(work, part):
+                part.add(work, reads, writes)
+                return
+            if any(_meet(own, by) for own in (*reads, writes) for by in part.writes) or any(
+                _meet(writes, by) for by in part.reads
+            ):
+                break
+        group.append(Part([work], [*reads], [writes]))
+
+    def _fits(self, work: Work, part: Part) -> bool:
+        """Whether work can be done in a loop that is there: entry by entry, of values of the same entries."""
+        first = part.work[0]
+        if not (part.loop and isinstance(work.op, int) and work.sizes == first.sizes and len(part.work) < LONGEST):
             return False
-    return nodes.root(work.out) not in roots
-
-
-def _uses(chain: Piece) -> dict[int, list[int]]:
-    """For each node the numbers of the pieces of work that read it or other parts of its memory."""
-    out: dict[int, list[int]] = {}
-    for work in (w for calls in chain.work for w in calls):
-        for k in work.sources:
-            out.setdefault(chain.nodes.root(k), []).append(id(work))
-    return out
-
-
-def _loop(part: Part, table: Table, chain: Piece, uses: dict[int, list[int]]) -> str:
-    """A loop over the entries of arrays; what nobody else reads is not stored."""
-    nodes, own = chain.nodes, {id(work) for work in part.work}
-    made: dict[int, str] = {}
-    lines = []
-    for work in part.work:
-        texts = []
-        indices = iter(work.indices)
+        made = {other.out for other in part.work}
         for k, how in zip(work.sources, work.reads, strict=True):
-            if k in made:
-                texts.append(made[k])
-                continue
-            name = f"a[{table.array(nodes.arrays[k])}]"
-            if how == AT:
-                table.indices.append(next(indices))
-                texts.append(how.format(name, f"p[{len(table.indices) - 1}]"))
-            else:
-                texts.append((ONE if how == ONE else ALL).format(name))
-        assert isinstance(work.op, int)
-        made[work.out] = f"t{len(made)}"
-        lines.append(f"        const double {made[work.out]} = {TEXT[work.op].format(*texts)};\n")
-        read = uses.get(nodes.root(work.out), [])
-        if work.out in chain.exposed or work.out in nodes.foreign or not read or not set(read) <= own:
-            lines.append(f"        a[{table.array(nodes.arrays[work.out])}][i] = {made[work.out]};\n")
-    table.sizes.append(part.work[0].sizes[0])
-    head = f"    {{\n    const long m = n[{len(table.sizes) - 1}];\n#pragma GCC ivdep\n    for (long i = 0; i < m; i++) {{\n"
-    return f"{head}{''.join(lines)}    }}\n    }}\n"
+            if (k in made and how != ALL) or (k not in made and any(_meet(self._span(k), by) for by in part.writes)):
+                return False
+        return not any(_meet(self._span(work.out), by) for by in (*part.writes, *part.reads))
+
+    def loop(self, part: Part, table: Table) -> str:
+        """A loop over the entries of arrays; what nobody else reads is not stored."""
+        own = {id(work) for work in part.work}
+        made: dict[int, str] = {}
+        lines = []
+        for work in part.work:
+            texts = []
+            indices = iter(work.indices)
+            for k, how in zip(work.sources, work.reads, strict=True):
+                if k in made:
+                    texts.append(made[k])
+                    continue
+                name = f"a[{table.array(self._array(k))}]"
+                texts.append(f"{name}[{table.place(next(indices))}]" if how == AT else how.format(name))
+            assert isinstance(work.op, int)
+            made[work.out] = f"t{len(made)}"
+            lines.append(f"        const double {made[work.out]} = {TEXT[work.op].format(*texts)};\n")
+            read = self._readers.get(self.nodes.root(work.out), set())
+            if work.out in self._seen or work.out in self._placed or not read or not read <= own:
+                lines.append(f"        a[{table.array(self._array(work.out))}][i] = {made[work.out]};\n")
+        table.sizes.append(part.work[0].sizes[0])
+        head = f"    {{\n    const long m = n[{len(table.sizes) - 1}];\n#pragma GCC ivdep\n    for (long i = 0; i < m; i++) {{\n"
+        return f"{head}{''.join(lines)}    }}\n    }}\n"
+
+    def routine(self, work: Work, table: Table) -> str:
+        """A call of a routine: its sources lie side by side in the table."""
+        out = table.array(self._array(work.out))
+        first, places, sizes = len(table.arrays), len(table.indices), len(table.sizes)
+        table.arrays += [self._array(k) for k in work.sources]
+        table.indices += work.indices
+        table.sizes += work.sizes
+        return f"    {work.op}(a[{out}], a + {first}, p + {places}, n + {sizes});\n"
 
 
-def _routine(work: Work, table: Table, nodes: Nodes) -> str:
-    """A call of a routine: its sources lie side by side in the table."""
-    out = table.array(nodes.arrays[work.out])
-    first, places, sizes = len(table.arrays), len(table.indices), len(table.sizes)
-    table.arrays += [nodes.arrays[k] for k in work.sources]
-    table.indices += work.indices
-    table.sizes += work.sizes
-    return f"    {work.op}(a[{out}], a + {first}, p + {places}, n + {sizes});\n"
+def _meet(one: tuple[int, int], two: tuple[int, int]) -> bool:
+    return one[0] < two[1] and two[0] < one[1]

@@ -6,92 +6,20 @@ it can be: once for a run, where it depends on the step size and parameters alon
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+import hashlib
+from collections.abc import Callable, Hashable, Sequence
+from functools import cache
 from itertools import pairwise
 
 import casadi as ca
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import csc_matrix, csr_matrix
 
-from dalembert.engine.patterns import Pattern, Product
+from dalembert.engine.entrywise import BINARY, UNARY
+from dalembert.engine.patterns import Array, Indices, Pattern, Places, Product, grouped
+from dalembert.engine.work import ALL, AT, ONE, Call, Scratch, Work
 
-Array = NDArray[np.float64]
-Indices = NDArray[np.int64]
-Call = Callable[[], object]
-BLOCK = 1 << 18  # numbers of a block of memory at least
 RUN, SOLVE, ITERATE = range(3)  # how often a node is filled
-ALL, ONE, AT = "{}[i]", "{}[0]", "{}[{}[i]]"  # what of an operand belongs to entry `i`
-
-
-def _where(a: Array, b: Array, out: Array) -> None:
-    out[...] = 0.0
-    np.copyto(out, b, where=a != 0)
-
-
-def _twice(a: Array, out: Array) -> None:
-    np.add(a, a, out=out)
-
-
-def _both(a: Array, b: Array, out: Array) -> None:
-    np.logical_and(a != 0, b != 0, out=out)
-
-
-UNARY: dict[int, Callable[..., object]] = {
-    ca.OP_NEG: np.negative, ca.OP_SQ: np.square, ca.OP_TWICE: _twice, ca.OP_INV: lambda a, out: np.divide(1.0, a, out=out),
-    ca.OP_SQRT: np.sqrt, ca.OP_FABS: np.abs, ca.OP_SIN: np.sin, ca.OP_COS: np.cos, ca.OP_TAN: np.tan, ca.OP_ASIN: np.arcsin,
-    ca.OP_ACOS: np.arccos, ca.OP_ATAN: np.arctan, ca.OP_SINH: np.sinh, ca.OP_COSH: np.cosh, ca.OP_TANH: np.tanh,
-    ca.OP_ASINH: np.arcsinh, ca.OP_ACOSH: np.arccosh, ca.OP_ATANH: np.arctanh, ca.OP_EXP: np.exp, ca.OP_LOG: np.log,
-    ca.OP_LOG1P: np.log1p, ca.OP_EXPM1: np.expm1, ca.OP_FLOOR: np.floor, ca.OP_CEIL: np.ceil, ca.OP_SIGN: np.sign,
-    ca.OP_NOT: np.logical_not,
-}  # fmt: skip
-BINARY: dict[int, Callable[..., object]] = {
-    ca.OP_ADD: np.add, ca.OP_SUB: np.subtract, ca.OP_MUL: np.multiply, ca.OP_DIV: np.divide, ca.OP_POW: np.power,
-    ca.OP_CONSTPOW: np.power, ca.OP_FMIN: np.fmin, ca.OP_FMAX: np.fmax, ca.OP_ATAN2: np.arctan2, ca.OP_HYPOT: np.hypot,
-    ca.OP_LT: np.less, ca.OP_LE: np.less_equal, ca.OP_EQ: np.equal, ca.OP_NE: np.not_equal, ca.OP_AND: _both,
-    ca.OP_OR: np.logical_or, ca.OP_IF_ELSE_ZERO: _where, ca.OP_COPYSIGN: np.copysign, ca.OP_FMOD: np.fmod,
-}  # fmt: skip
-
-
-@dataclass(frozen=True, eq=False)
-class Work:
-    """What fills a node, by NumPy; and how it is written in C, where it can be.
-
-    `op` is an operation on entries, each operand by what of it belongs to one (`reads`), over `size` entries; or the name of a
-    routine of `kernels.c`, with numbers `size` and more.
-    """
-
-    call: Call
-    out: int
-    sources: tuple[int, ...]
-    op: int | str | None = None
-    reads: tuple[str, ...] = ()
-    indices: tuple[Indices, ...] = ()
-    sizes: tuple[int, ...] = ()
-
-
-class Scratch:
-    """Memory for what is needed while one piece of work is done: the next one takes it again."""
-
-    def __init__(self) -> None:
-        self._blocks: list[Array] = []
-        self._at = (0, 0)  # the next block, and the next entry of it
-
-    def begin(self) -> None:
-        """Another piece of work begins."""
-        self._at = (0, 0)
-
-    def take(self, size: int) -> Array:
-        """An array that tells itself apart from others in the same memory."""
-        block, entry = self._at
-        while block < len(self._blocks) and entry + size > len(self._blocks[block]):
-            block, entry = block + 1, 0
-        if block == len(self._blocks):
-            self._blocks.append(np.zeros(max(size, BLOCK)))
-        self._at = block, entry + size
-        own = memoryview(self._blocks[block].data)[entry : entry + size]
-        return np.frombuffer(own) if size else np.zeros(0)
 
 
 class Nodes:
@@ -108,6 +36,8 @@ class Nodes:
         self._known: dict[Hashable, int] = {}
         self.foreign: set[int] = set()  # arrays that others fill, or look at
         self._taken: dict[int, tuple[int, Indices]] = {}  # nodes that are entries of others
+        self._joined: dict[int, tuple[tuple[int, ...], Indices]] = {}  # nodes that are others in a row, and where each begins
+        self.segments: set[int] = set()  # parts of these, to which the others are copied
 
     def mark(self) -> tuple[dict[Hashable, int], tuple[int, int, int]]:
         """Where things stand."""
@@ -128,7 +58,7 @@ class Nodes:
 
     def constant(self, values: Array) -> int:
         """Numbers."""
-        key = "numbers", values.tobytes()
+        key = "numbers", values.size, _digest(values)
         if key not in self._known:
             self._known[key] = self._new(values, RUN)
             if not values.any():
@@ -172,20 +102,36 @@ class Nodes:
 
     def take(self, source: int, places: Indices) -> int:
         """Entries of an array."""
-        while source in self._taken:
-            source, inner = self._taken[source]
-            places = inner[places]
+        source, places = self.origin(source, places)
         a, n = self.arrays[source], len(places)
         if n == len(a) and np.array_equal(places, np.arange(n)):
             return source
+        own = Places(places)
         number = self.filled(
-            ("take", places.tobytes()), (source,), n,
+            ("take", n, _digest(own.values)), (source,), n,
             lambda out, k: Work(
-                lambda: np.take(a, places, out=out, mode="clip"), k, (source,), ca.OP_ASSIGN, (AT,), (places,), (n,)
+                lambda: np.take(a, own.wide, out=out, mode="clip"), k, (source,), ca.OP_ASSIGN, (AT,), (own,), (n,)
             ),
         )  # fmt: skip
-        self._taken[number] = source, places
+        self._taken[number] = source, own.values
         return number
+
+    def origin(self, source: int, places: Indices | None = None) -> tuple[int, Indices]:
+        """Where entries of an array come from: the node that is no mere choice of others, and its entries."""
+        if places is None:
+            places = np.arange(len(self.arrays[source]), dtype=np.int32)
+        while True:
+            if source in self._taken:
+                source, inner = self._taken[source]
+                places = inner[places]
+            elif source in self._joined and len(places):
+                atoms, starts = self._joined[source]
+                j = int(np.searchsorted(starts, places.min(), "right")) - 1
+                if places.max() >= starts[j + 1]:
+                    return source, places
+                source, places = atoms[j], places - starts[j]
+            else:
+                return source, places
 
     def root(self, number: int) -> int:
         """What tells arrays apart that lie in different memory."""
@@ -196,8 +142,9 @@ class Nodes:
 
     def close(self, lists: list[list[Work]], exposed: set[int]) -> None:
         """Nothing is added any more: leave out work of lists, in the order in which they are done, that nobody looks at."""
-        self._known.clear()  # with all lists of places
-        self._taken.clear()
+        self._known.clear()
+        self._taken.clear()  # with all lists of places
+        self._joined.clear()
         needed = {self.root(k) for k in exposed | self.foreign}
         for work in reversed(lists):
             kept = []
@@ -210,68 +157,98 @@ class Nodes:
     def copied(self, source: int, out: Array) -> None:
         """Copy a node to an array of others."""
         a, number = self.arrays[source], self.source(out, self.levels[source])
-        work = Work(lambda: np.copyto(out, a), number, (source,), ca.OP_ASSIGN, (ALL,), (), (len(a),))
-        self.work(source).append(work)
+        self.work(source).append(_copy(a, out, number, source))
 
     # ---- parts ------------------------------------------------------------------------------------------
 
     def put(self, base: int, source: int, places: Indices, add: bool) -> int:
         """An array with some entries replaced, or added to."""
-        a, b = self.arrays[base], self.arrays[source]
+        if base in self.zeros and not add:
+            return self.spread(source, places, len(self.arrays[base]))
+        a, b, own = self.arrays[base], self.arrays[source], Places(places)
 
         def make(out: Array, number: int) -> Work:
             def call() -> None:
                 out[:] = a
                 if add:
-                    np.add.at(out, places, b)
+                    np.add.at(out, own.wide, b)
                 else:
-                    out[places] = b
+                    out[own.wide] = b
 
             name = "add" if add else "put"
-            return Work(call, number, (base, source), name, (), (places,), (len(a), len(places)))
+            return Work(call, number, (base, source), name, (), (own,), (len(a), len(places)))
 
-        return self.filled(("put", places.tobytes(), add), (base, source), len(a), make)
+        return self.filled(("put", _digest(own.values), add), (base, source), len(a), make)
 
-    def joined(self, sources: list[int]) -> int:
+    def spread(self, source: int, places: Indices, size: int) -> int:
+        """An array with some entries given, the others zero."""
+        n = len(places)
+        chosen = np.full(size, n, dtype=np.int32)
+        chosen[places] = np.arange(n)
+        if (chosen < n).all():
+            return self.take(source, chosen)
+        return self.take(self.joined([source, self.constant(np.zeros(1))]), chosen)
+
+    def joined(self, sources: Sequence[int]) -> int:
         """Arrays one after another."""
-        arrays = [self.arrays[i] for i in sources]
-        sizes = [len(a) for a in arrays]
-        parts = [self._taken.get(i) or (i, np.arange(n)) for i, n in zip(sources, sizes, strict=True)]
-        if len(sources) > 1 and len({source for source, _ in parts}) == 1:  # all of one array
-            return self.take(parts[0][0], np.concatenate([places for _, places in parts]))
-
-        def make(out: Array, number: int) -> Work:
-            return Work(lambda: np.concatenate(arrays, out=out), number, tuple(sources), "join", (), (), (len(sizes), *sizes))
-
-        return self.filled("joined", tuple(sources), sum(sizes), make)
+        return self._moved([(i, np.arange(len(self.arrays[i]), dtype=np.int32)) for i in sources])
 
     def tiled(self, source: int, times: int) -> int:
         """An array several times after itself."""
-        a = self.arrays[source]
-        return self.take(source, np.tile(np.arange(len(a)), times))
+        return self.take(source, np.tile(np.arange(len(self.arrays[source])), times))
 
     def interleaved(self, sources: list[int], count: int) -> int:
         """The first entries of all arrays, then the second ones, and so on; one number stands for as many as others have."""
         r = len(sources)
-        if r == 1 and len(self.arrays[sources[0]]) == count:
-            return sources[0]
         return self.take(self.stacked(sources, count), (np.arange(r) * count + np.arange(count)[:, None]).ravel())
 
     def stacked(self, sources: list[int], count: int) -> int:
         """All arrays one after another; one number stands for as many as others have."""
-        arrays, r = [self.arrays[i] for i in sources], len(sources)
+        every = np.arange(count, dtype=np.int32)
+        return self._moved([(i, every if len(self.arrays[i]) == count else np.zeros_like(every)) for i in sources])
 
-        def make(out: Array, number: int) -> Work:
-            rows = list(zip(out.reshape(r, count), arrays, strict=True))
+    def _moved(self, rows: list[tuple[int, Indices]]) -> int:
+        """Entries of some arrays, then of others.
 
-            def call() -> None:
-                for row, a in rows:
-                    row[:] = a
+        What was chosen from them before is chosen here, once: from arrays that lie side by side.
+        """
+        origins = [self.origin(i, places) for i, places in rows]
+        if len({source for source, _ in origins}) == 1:
+            return self.take(origins[0][0], np.concatenate([places for _, places in origins]))
+        atoms: dict[int, int] = {}  # with their sizes
+        chosen = []
+        for row, origin in zip(rows, origins, strict=True):
+            # a part of a larger array stays what it is: that would have to be copied as a whole
+            source, places = origin if len(self.arrays[origin[0]]) <= len(row[1]) else row
+            inner, starts = self._joined.get(source, ((source,), np.zeros(1, dtype=np.int32)))
+            atoms |= {i: len(self.arrays[i]) for i in inner}
+            chosen.append((inner, starts, places))
+        ends = np.cumsum(list(atoms.values()))
+        begin = dict(zip(atoms, ends - list(atoms.values()), strict=True))
+        whole = self._concatenated(tuple(atoms), np.concatenate([[0], ends]))
+        parts = []
+        for inner, starts, places in chosen:
+            shifts = np.array([begin[i] for i in inner]) - starts[: len(inner)]
+            own = np.searchsorted(starts[: len(inner)], places, "right") - 1 if len(inner) > 1 else 0
+            parts.append(places + shifts[own])
+        return self.take(whole, np.concatenate(parts))
 
-            sizes = (count, r, *(int(len(a) == count) for a in arrays))
-            return Work(call, number, tuple(sources), "stack", (), (), sizes)
-
-        return self.filled(("stacked", count), tuple(sources), count * r, make)
+    def _concatenated(self, atoms: tuple[int, ...], starts: Indices) -> int:
+        """Whole arrays one after another, each copied as seldom as it can be."""
+        key = "joined", atoms
+        if key in self._known:
+            return self._known[key]
+        level = max(self.levels[i] for i in atoms)
+        lasting = self._scratch is None or level < ITERATE
+        array = np.zeros(int(starts[-1])) if lasting or self._scratch is None else self._scratch.take(int(starts[-1]))
+        whole = self._known[key] = self._new(array, level)
+        self._joined[whole] = atoms, starts
+        for i, (begin, end) in zip(atoms, pairwise(starts), strict=True):
+            a, own = self.arrays[i], array[begin:end]
+            number = self._new(own, self.levels[i] if lasting else level)
+            self.segments.add(number)
+            self.work(number).append(_copy(a, own, number, i))
+        return whole
 
     def part(self, source: int, begin: int, end: int) -> int:
         """A part of an array, in its place."""
@@ -281,7 +258,7 @@ class Nodes:
         key = ("part", begin, end), (source,)
         if key not in self._known:
             self._known[key] = number = self._new(a[begin:end], self.levels[source])
-            self._taken[number] = source, np.arange(begin, end)
+            self._taken[number] = source, np.arange(begin, end, dtype=np.int32)
         return self._known[key]
 
     # ---- sums -------------------------------------------------------------------------------------------
@@ -304,30 +281,39 @@ class Nodes:
         """A sparse matrix, or its transpose, times a vector."""
         a, b, p = self.arrays[matrix], self.arrays[vector], pattern
         shape = p.shape[::-1] if turned else p.shape
-        A = (csr_matrix if turned else csc_matrix)((a, p.rows.astype(np.int32), p.starts.astype(np.int32)), shape=shape)
-        A.data = a  # in its place, whatever the constructor did
+        name = "row_times" if turned else "products"  # the same sums: each row by itself, in the order of columns
+        lists, sizes = ([p.starts, p.rows], (shape[0],)) if turned else grouped(*p.by_rows)
 
         def make(out: Array, number: int) -> Work:
-            name = "row_times" if turned else "column_times"
-            sources = (matrix, vector)
-            return Work(lambda: np.copyto(out, A @ b), number, sources, name, (), (p.starts, p.rows), (p.shape[1], shape[0]))
+            A = cache(lambda: (csr_matrix if turned else csc_matrix)((a, p.rows, p.starts), shape=shape))
 
-        return self.filled(("times", turned, p.keys.tobytes()), (matrix, vector), shape[0], make)
+            def call() -> None:
+                A().data = a  # in its place, whatever the constructor did
+                out[:] = A() @ b
+
+            return Work(call, number, (matrix, vector), name, (), tuple(map(Places, lists)), sizes)
+
+        return self.filled(("times", turned, _digest(p.starts), _digest(p.rows)), (matrix, vector), shape[0], make)
 
     def product(self, x: int, y: int, product: Product) -> int:
         """The product of two sparse matrices."""
-        a, b, n = self.arrays[x], self.arrays[y], len(product.pattern.rows)
+        starts, first, second = product.lists
         if product.plain:
-            _, first, second = product.lists
             return self.apply(ca.OP_MUL, [self.take(x, first), self.take(y, second)])
+        (x, first), (y, second) = self.origin(x, first), self.origin(y, second)
+        a, b, n = self.arrays[x], self.arrays[y], len(product.pattern.rows)
+        lists, sizes = grouped(starts, first, second)
+        own = tuple(map(Places, lists))
 
         def make(out: Array, number: int) -> Work:
-            starts, first, second = product.lists
-            return Work(
-                lambda: np.copyto(out, product(a, b)), number, (x, y), "products", (), (starts, first, second), (n,)
-            )  # fmt: skip
+            place = cache(lambda: np.repeat(lists[0].astype(np.intp), np.diff(starts)[lists[0]]))
 
-        return self.filled(("product", product.key), (x, y), n, make)
+            def call() -> None:
+                out[:] = np.bincount(place(), weights=a[own[1].wide] * b[own[2].wide], minlength=n)
+
+            return Work(call, number, (x, y), "products", (), own, sizes)
+
+        return self.filled(("product", n, *map(_digest, lists)), (x, y), n, make)
 
     def called(self, function: ca.Function, sources: list[int], bind: Bind) -> list[int]:
         """The outputs of a function that CasADi evaluates."""
@@ -351,3 +337,12 @@ def _applied(rule: Callable[..., object], arrays: list[Array], out: Array) -> Ca
         return lambda: rule(a, out=out)
     a, b = arrays
     return lambda: rule(a, b, out=out)
+
+
+def _copy(a: Array, out: Array, number: int, source: int) -> Work:
+    return Work(lambda: np.copyto(out, a), number, (source,), ca.OP_ASSIGN, (ALL,), (), (len(a),))
+
+
+def _digest(values: Array | Indices) -> bytes:
+    """What stands for an array in a key."""
+    return hashlib.blake2b(np.ascontiguousarray(values).data, digest_size=16).digest()

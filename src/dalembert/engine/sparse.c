@@ -116,24 +116,29 @@ static int factorise(da_factor *f)
     return 1;
 }
 
-static void back_solve(const da_factor *f, const double *right, double *out)
+static void back_solve(const da_factor *f, const double *restrict right, double *restrict out)
 {
-    const int *lp = f->lp, *li = f->li, *perm = f->perm;
-    const double *l = f->l;
-    double *x = f->z;
+    const int *restrict lp = f->lp, *restrict li = f->li, *restrict perm = f->perm;
+    const double *restrict l = f->l, *restrict inverse = f->inverse;
+    double *restrict x = f->z;
     const long n = f->n;
     for (long i = 0; i < n; i++) x[i] = right[perm[i]];
+    double own = n ? x[0] : 0.0;
     for (long i = 0; i < n; i++) {
-        const double own = x[i];
-        for (int j = lp[i]; j < lp[i + 1]; j++) x[li[j]] -= l[j] * own;
+        const int end = lp[i + 1];
+        int j = lp[i];
+        double ahead = i + 1 < n ? x[i + 1] : 0.0;
+        if (j < end && li[j] == i + 1) ahead -= l[j++] * own; /* the last that the next one needs: not by way of memory */
+        for (; j < end; j++) x[li[j]] -= l[j] * own;
+        x[i] = own * inverse[i];
+        own = ahead;
     }
-    for (long i = 0; i < n; i++) x[i] *= f->inverse[i];
     for (long i = n - 1; i >= 0; i--) {
-        double own = x[i];
+        own = x[i];
         for (int j = lp[i]; j < lp[i + 1]; j++) own -= l[j] * x[li[j]];
         x[i] = own;
+        out[perm[i]] = own;
     }
-    for (long i = 0; i < n; i++) out[perm[i]] = x[i];
 }
 
 /* Factorise the symmetric part; 0 where that is no good. */
@@ -183,24 +188,26 @@ static void take(da_machine *e, da_solve *s)
 
 /* ---- changes ---------------------------------------------------------------------------------------------------------- */
 
+/* The square of the size of a change that is made. */
 static double measured(da_solve *s)
 {
-    double *square = s->square;
-    int wild = 0;
+    double *restrict square = s->square, *restrict x = s->x;
+    const double *restrict step = s->step, *restrict scale = s->scale;
+    long wild = 0;
+    for (long i = 0; i < s->n; i++) {
+        x[i] -= step[i];
+        wild |= !(fabs(step[i]) < 1.0 / 0.0);
+    }
     const long m = s->measured < 0 ? s->n : s->measured;
     if (s->measured < 0)
-        for (long i = 0; i < m; i++) { const double own = s->r[i] * s->scale[i]; square[i] = own; }
+        for (long i = 0; i < m; i++) square[i] = s->r[i] * scale[i];
     else if (s->seen)
         for (long i = 0; i < m; i++) {
-            const double own = s->step[s->seen[i]] / (fabs(s->x[s->seen[i]]) + s->scale[i] + TINY);
+            const double own = step[s->seen[i]] / (fabs(x[s->seen[i]]) + scale[i] + TINY);
             square[i] = own;
         }
     else
-        for (long i = 0; i < m; i++) {
-            const double own = s->step[i] / (fabs(s->x[i]) + s->scale[i] + TINY);
-            square[i] = own;
-        }
-    for (long i = 0; i < s->n; i++) wild |= !(fabs(s->step[i]) < 1.0 / 0.0);
+        for (long i = 0; i < m; i++) square[i] = step[i] / (fabs(x[i]) + scale[i] + TINY);
     return wild ? NAN : total(square, square, m) / (double)m;
 }
 
@@ -210,7 +217,6 @@ static void change(da_machine *e, da_solve *s)
 {
     if (s->factor.mode == DEFINITE) back_solve(&s->factor, s->r, s->step);
     else ask(e, s->solve);
-    for (long i = 0; i < s->n; i++) s->x[i] -= s->step[i];
     *s->size = measured(s);
 }
 

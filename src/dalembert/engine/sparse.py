@@ -19,8 +19,8 @@ from dalembert.engine.fused import exact
 from dalembert.engine.large import LargeProgram
 from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task, VirtualMachine
 from dalembert.engine.newton import DAMPED, TINY, Array, Parts, shortened
-from dalembert.engine.nodes import Scratch
 from dalembert.engine.stepping import Stepping
+from dalembert.engine.work import Scratch
 from dalembert.errors import CompilerError
 
 FLOOR = 1e-11  # the size of a change below which one that does not shrink is round-off: with old factors that may be slowness

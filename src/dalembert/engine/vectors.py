@@ -12,8 +12,12 @@ from itertools import pairwise
 import casadi as ca
 import numpy as np
 
-from dalembert.engine.nodes import BINARY, UNARY, Bind, Indices, Nodes, Scratch, Work
-from dalembert.engine.patterns import Pattern, Product
+from dalembert.engine.entrywise import BINARY, UNARY
+from dalembert.engine.nodes import Bind, Nodes
+from dalembert.engine.patterns import Indices, Pattern, Product
+from dalembert.engine.work import Scratch, Work
+
+SHORT = 200  # operations of a function of single numbers, up to which each is a node
 
 
 class Unknown(Exception):
@@ -78,9 +82,9 @@ class Translation:
         if op in (ca.OP_RESHAPE, ca.OP_SPARSITY_CAST, ca.OP_ASSIGN):
             return v[0] if v[0].turned is None else Value(self.flat(v[0]))
         if op == ca.OP_GETNONZEROS:
-            return self._entries(v[0], np.array(mx.mapping().nonzeros()).astype(np.int64))
+            return self._entries(v[0], _mapping(mx))
         if op in (ca.OP_SETNONZEROS, ca.OP_ADDNONZEROS):
-            places = np.array(mx.mapping().nonzeros()).astype(np.int64)
+            places = _mapping(mx)
             return Value(nodes.put(self.flat(v[0]), self.flat(v[1]), places, op == ca.OP_ADDNONZEROS))
         if op == ca.OP_TRANSPOSE:
             return v[0] if mx.is_vector() else Value(self.flat(v[0]), turned=mx.dep(0).sparsity())
@@ -130,8 +134,7 @@ class Translation:
         source = self.flat(v)
         if not there.all():
             source = self.nodes.take(source, np.flatnonzero(there))
-        zero = self.nodes.constant(np.zeros(len(want)))
-        return Value(self.nodes.put(zero, source, places, False))
+        return Value(self.nodes.spread(source, places, len(want)))
 
     def _product(self, mx: ca.MX, v: list[Value]) -> Value:
         """`z + x y`."""
@@ -162,8 +165,7 @@ class Translation:
         own, keys = self.nodes.product(x, y, product), Pattern.of(want).keys
         if np.array_equal(keys, product.pattern.keys):
             return own
-        zero = self.nodes.constant(np.zeros(len(keys)))
-        return self.nodes.put(zero, own, np.searchsorted(keys, product.pattern.keys), False)
+        return self.nodes.spread(own, np.searchsorted(keys, product.pattern.keys), len(keys))
 
     # ---- functions --------------------------------------------------------------------------------------
 
@@ -173,6 +175,8 @@ class Translation:
             local, count = function.info()["f"], int(function.info()["n"])
             if local.is_a("SXFunction"):
                 return self._mapped(local, count, values)
+        if function.is_a("SXFunction") and function.n_instructions() <= SHORT:  # what is there once, and no map
+            return self._mapped(function, 1, values)
         if function.is_a("MXFunction"):
             inner = Translation(self.nodes, function, [self.flat(v) for v in values], self.bind).run()
             return [Value(self.whole(parts)) for parts in inner]
@@ -222,6 +226,11 @@ class Translation:
         if len(places) and (places == places[0]).all():
             return self.nodes.part(node, int(places[0]), int(places[0]) + 1)
         return self.nodes.take(node, np.ascontiguousarray(places))
+
+
+def _mapping(mx: ca.MX) -> Indices:
+    """Which entries are taken, or where they are put."""
+    return np.array(mx.mapping().nonzeros()).astype(np.int32)
 
 
 def _transposition(sparsity: ca.Sparsity) -> Indices:
