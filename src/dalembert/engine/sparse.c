@@ -123,20 +123,35 @@ static void back_solve(const da_factor *f, const double *restrict right, double 
     double *restrict x = f->z;
     const long n = f->n;
     for (long i = 0; i < n; i++) x[i] = right[perm[i]];
-    double own = n ? x[0] : 0.0;
+    /* what a neighbour needs goes by a register; products by themselves, where sums have to wait for each other */
+    double own = n ? x[0] : 0.0, next = 0.0;
     for (long i = 0; i < n; i++) {
         const int end = lp[i + 1];
         int j = lp[i];
-        double ahead = i + 1 < n ? x[i + 1] : 0.0;
-        if (j < end && li[j] == i + 1) ahead -= l[j++] * own; /* the last that the next one needs: not by way of memory */
+        next = i + 1 < n ? x[i + 1] : 0.0;
+        if (j < end && li[j] == i + 1) next -= l[j++] * own;
+        for (; j + 3 < end; j += 4) {
+            const int a = li[j], b = li[j + 1], c = li[j + 2], d = li[j + 3];
+            const double xa = x[a] - l[j] * own, xb = x[b] - l[j + 1] * own;
+            const double xc = x[c] - l[j + 2] * own, xd = x[d] - l[j + 3] * own;
+            x[a] = xa, x[b] = xb, x[c] = xc, x[d] = xd;
+        }
         for (; j < end; j++) x[li[j]] -= l[j] * own;
         x[i] = own * inverse[i];
-        own = ahead;
+        own = next;
     }
     for (long i = n - 1; i >= 0; i--) {
+        const int end = lp[i + 1];
+        int j = lp[i];
         own = x[i];
-        for (int j = lp[i]; j < lp[i + 1]; j++) own -= l[j] * x[li[j]];
-        x[i] = own;
+        if (j < end && li[j] == i + 1) own -= l[j++] * next;
+        for (; j + 3 < end; j += 4) {
+            const double a = l[j] * x[li[j]], b = l[j + 1] * x[li[j + 1]];
+            const double c = l[j + 2] * x[li[j + 2]], d = l[j + 3] * x[li[j + 3]];
+            own -= a, own -= b, own -= c, own -= d;
+        }
+        for (; j < end; j++) own -= l[j] * x[li[j]];
+        x[i] = next = own;
         out[perm[i]] = own;
     }
 }
