@@ -37,7 +37,8 @@ def test_rows_that_are_made_again_are_the_same_bits(method, compile, monkeypatch
     options = {"t_end": 10.005, "compile": compile}
     system = da.catalog.double_pendulum()
     kept = tape(system, method, **options)
-    monkeypatch.setattr(module, "SEGMENT", 1)
+    for name in ("SEGMENT", "KEPT"):
+        monkeypatch.setattr(module, name, 1)
     again = tape(system, method, save_every=10**6, **options)
     assert kept.keeps
     assert not again.keeps
@@ -50,6 +51,17 @@ def test_rows_that_are_made_again_are_the_same_bits(method, compile, monkeypatch
     np.testing.assert_array_equal(again.run.records.state[-1], kept.run.records.state[-1])
 
 
+def test_rows_that_are_not_stored_are_kept_as_well():
+    """What is stored of a run does not depend on what is kept of it: states, multipliers, work and times, to the last bit."""
+    system, options = da.catalog.four_particles_damped(), {"t_end": 1.006, "save_every": 7, "compile": False}
+    kept, plain = tape(system, "energy-momentum", **options), da.simulate(system, "energy-momentum", step=0.01, **options)
+    assert kept.keeps
+    assert len(whole(kept.segments())[0]) == 101
+    solution = da.sensitivity(system, "energy-momentum", step=0.01, **options).solution
+    for name in ("t", "q", "v", "lam", "t_lam", "dissipated"):
+        np.testing.assert_array_equal(getattr(solution, name), getattr(plain, name), err_msg=name)
+
+
 def test_segments_come_in_either_direction(short):
     run = tape(da.catalog.simple_pendulum(), t_end=5.003)
     firsts = [rows.first for rows in run.segments()]
@@ -60,8 +72,7 @@ def test_segments_come_in_either_direction(short):
 
 
 @pytest.mark.parametrize("steps", [10_000, 40_000, 160_000])
-def test_what_is_held_grows_with_the_square_root(steps, monkeypatch):
-    monkeypatch.setattr(module, "SEGMENT", 1)
+def test_what_is_held_grows_with_the_square_root(steps, short):
     run = tape(da.catalog.harmonic_oscillator(), t_end=steps * 0.01, save_every=steps, compile=True)
     held, made = 0, 0
     for rows in run.segments(backwards=True):

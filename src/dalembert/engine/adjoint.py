@@ -47,7 +47,7 @@ class Sweep:
     added: int
     backwards: bool
 
-    @property
+    @cached_property
     def names(self) -> list[str]:
         """Of all arguments but those of the prelude."""
         return [self.function.name_in(i) for i in range(len(self.levels))]

@@ -1,15 +1,16 @@
 """The steps of a run in either direction, with the unknowns of each: kept, or made again from places in between.
 
-Of a short run all rows are kept. Of a long one only where it stood at `N / L` places (Griewank 1992, with two levels): the `L`
-steps from such a place are made again when a sweep comes to them, which costs one more run and gives the same bits, since chunks
-begin at multiples of the engine's unit. With `L` of the size of `sqrt(N)` or larger, what is held at once grows as `sqrt(N)`.
+Of a run whose rows are at most `KEPT` bytes all are kept, also where few of them are stored. Of a longer one only where it stood
+at `N / L` places (Griewank 1992, with two levels): the `L` steps from such a place are made again when a sweep comes to them,
+which costs one more run and gives the same bits, since chunks begin at multiples of the engine's unit. With `L` of the size of
+`sqrt(N)` or larger, what is held at once grows as `sqrt(N)`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -20,7 +21,7 @@ from dalembert.engine.inputs import slack
 from dalembert.engine.machine import Memory, Records
 from dalembert.engine.newton import Array, Rule
 from dalembert.engine.program import WEIGH_EVERY
-from dalembert.engine.run import Grid, Run, Stand
+from dalembert.engine.run import Grid, Run, Stand, Stretch
 from dalembert.engine.runners import Engine, step_inputs
 from dalembert.engine.steps import March
 from dalembert.errors import ConvergenceError
@@ -90,19 +91,31 @@ class Tape:
         self.start = case.state(p)
         row = 8 * (p.n_state + p.n_unknowns)
         jumps = self.engine.settle is not None and len(case.inputs.jumps) > 0
-        self.keeps = grid.save_every == 1 and grid.steps * row <= KEPT and not jumps
+        self.keeps = grid.steps * row <= KEPT and not jumps
         self.apart = spacing(grid.steps, row)
         self.held = 0  # rows in memory at once, at most
         memory = self.engine.start(self.start, case.par, grid.t0, grid.h, case.guess())
         self._marks = Marks(memory, self.apart)
-        self.run = self._made(memory, progress)
+        every = replace(grid, save_every=1) if self.keeps else grid
+        made = self._made(memory, every, progress)
+        self._records, self.run = made.records, self._stored(made)
 
-    def _made(self, memory: Memory, progress: bool | None) -> Run:
+    def _stored(self, made: Run) -> Run:
+        """A run with the rows that are to be stored, of one that has those of all steps or these."""
+        if made.grid.save_every == self.grid.save_every:
+            return made
+        out = Run(self.grid, self.program, self.grid.rows)
+        t = np.concatenate(((self.grid.t0,), made.times()))
+        out.append(Stretch(t, replace(made.records.rows(0, made.rows), unknowns=None)), made.at)
+        out.stats, out.error = made.stats, made.error
+        return out
+
+    def _made(self, memory: Memory, grid: Grid, progress: bool | None) -> Run:
         if self.grid.steps:
             self.engine.runner(self._compile, self.grid.steps)  # made once, for the engine and its copy
         ways: Engine = self.engine if self.keeps else self.engine.in_chunks(self.apart)
         return driver.integrate(
-            ways, memory, self.grid, self.case.inputs, rule=self._rule, compile=self._compile, progress=progress,
+            ways, memory, grid, self.case.inputs, rule=self._rule, compile=self._compile, progress=progress,
             unknowns=self.keeps, checkpoint=None if self.keeps else self._marks,
             explain=lambda there, t, h: self.case.explain(self.program, there.state, t, h),
         )  # fmt: skip
@@ -136,7 +149,7 @@ class Tape:
         spans = list(pairwise([*cuts, self.grid.steps]))
         self.held = self.grid.steps
         for begin, end in reversed(spans) if backwards else spans:
-            state, unknowns = self.run.records.state, self.run.records.unknowns
+            state, unknowns = self._records.state, self._records.unknowns
             assert unknowns is not None
             before = state[begin - 1 : end - 1] if begin else np.vstack([self.start, state[: end - 1]])
             yield self._rows(begin, before, state[begin:end], unknowns[begin:end])

@@ -56,9 +56,9 @@ def sensitivity(
     >>> run.gradient(lambda q: (q[0] - 0.5) ** 2)             # of a cost, by one sweep backwards
     >>> run.hessian_product({"l": 1.0}, lambda q: (q[0] - 0.5) ** 2)
 
-    Sweeps are compiled where that pays, as runs are. Of a long run, and of one with `save_every` above 1, only some places are
-    kept, and the steps between them are made again when they are needed: beside the stored rows, memory grows with the square
-    root of the number of steps.
+    Sweeps are compiled where that pays, as runs are. All steps are kept for them up to 64 MB. Of a longer run only some places
+    are, and the steps between them are made again when they are needed: beside the stored rows, memory grows with the square root
+    of the number of steps.
     """
     check_call(system, compile, progress)
     grid = make_grid(t0, t_end, step, save_every)
@@ -289,27 +289,36 @@ class Sensitivity:
         """
         costs = self._costs(terminal, running, integral)
         ahead, first = self._direction(direction), self._direction(direction)
-        begun: dict[tuple[int, bool], Array] = {}  # tangents where the rows of each segment begin
+        tangents: dict[tuple[int, bool], Array] = {}  # before each step, or where the rows of each segment begin
         for rows in self._tape.segments():
-            begun[rows.first, rows.settled] = ahead.state.copy()
-            self._sweep.ahead(rows, ahead.state, ahead.par, self._shares.spread(ahead.u, rows), None)
+            if self._tape.keeps:
+                tangents[rows.first, rows.settled] = self._carried(rows, ahead.state, ahead)
+            else:
+                tangents[rows.first, rows.settled] = ahead.state.copy()
+                self._sweep.ahead(rows, ahead.state, ahead.par, self._shares.spread(ahead.u, rows), None)
         slopes, changes = self._none(1), self._none(1)
         for rows in self._tape.segments(backwards=True):
-            self._second(rows, begun[rows.first, rows.settled], first, costs, slopes, changes)
+            found = tangents.pop((rows.first, rows.settled))
+            found = found if self._tape.keeps else self._carried(rows, found, first)
+            self._second(rows, found, first, costs, slopes, changes)
         numbers = np.zeros(1, dtype=np.int64)
         each, by_par = costs.changes(numbers, self._tape.start[None], self._par, first.state, first.par[0])
         changes.state += each
         changes.par += by_par
         return self._named(changes)
 
+    def _carried(self, rows: Rows, state: Array, direction: _Direction) -> Array:
+        """The tangents before and after each step, from those at the beginning, which are carried along."""
+        out = np.empty((len(rows) + 1, *state.shape))
+        out[0] = state
+        self._sweep.ahead(rows, state, direction.par, self._shares.spread(direction.u, rows), out[1:])
+        return out
+
     def _second(
-        self, rows: Rows, tangent: Array, first: _Direction, costs: Costs, slopes: _Direction, changes: _Direction
+        self, rows: Rows, tangents: Array, first: _Direction, costs: Costs, slopes: _Direction, changes: _Direction
     ) -> None:
-        """Carry slopes and their changes back over some rows, from the tangents at their beginning."""
-        count, n = len(rows), tangent.shape[1]
-        tangents, u = np.empty((count + 1, 1, n)), self._shares.spread(first.u, rows)
-        tangents[0] = tangent
-        self._sweep.ahead(rows, tangent, first.par, u, tangents[1:])
+        """Carry slopes and their changes back over some rows, with the tangents before and after each step."""
+        count, n, u = len(rows), tangents.shape[2], self._shares.spread(first.u, rows)
         each, each_dot, by_par = np.zeros((1, n)), np.zeros((1, n)), np.zeros(len(self._par))
         if not rows.settled:
             _, each, _ = costs.after(rows)
