@@ -15,7 +15,7 @@ from dalembert.engine.inputs import Constant
 from dalembert.engine.machine import Memory, Outcome, Records
 from dalembert.engine.newton import Rule
 from dalembert.engine.program import Program
-from dalembert.engine.run import Run, Stretch
+from dalembert.engine.run import Run, Stretch, Written
 from dalembert.engine.watch import Watch
 
 SYSTEM = da.catalog.double_pendulum()
@@ -297,7 +297,7 @@ def test_what_steps_that_are_not_recorded_left_behind_is_taken_back():
     run = Run(grid, PROGRAM, len(grid.saved))
     ahead = run.ahead()
     ahead.state[0], ahead.lam[0], ahead.work[0] = (rng.normal(size=n) for n in (PROGRAM.n_state, PROGRAM.n_lam, 2))
-    run.written(3)
+    run.written(Written(3))
     kept = run.records.row(0)
     for array in (run.ahead().state, run.ahead().lam, run.ahead().work):
         array[0] += 1.0

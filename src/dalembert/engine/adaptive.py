@@ -15,13 +15,14 @@ from dalembert.engine.controlled import Controlled, Plan, possible
 from dalembert.engine.machine import Records
 from dalembert.engine.native import Native
 from dalembert.engine.program import WEIGH_EVERY
-from dalembert.engine.run import LIKE, SAME, STRETCH, Array, Grid, Notes, Run, Stand, Stat, Stretch, resolution
+from dalembert.engine.run import LIKE, SAME, STRETCH, Array, Grid, Notes, Run, Stand, Stat, Stretch, Written, measured, resolution
 from dalembert.engine.steps import LONGEST, Explain, March, room
 from dalembert.engine.values import Values
 from dalembert.errors import CompilerError, StepTooSmall
 
 PROGRESS = 1000  # the number of parts in which the length of the run is shown
-CHUNK = 64  # rows of a native call at first
+CHUNK = 64  # steps of a native call at first
+LARGEST = 1 << 16  # and at most, where they are written into the run
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ class Adaptive:
     ) -> None:
         self.march, self.grid, self.control, self.explain = march, grid, control, explain
         self._fields, self.memory = march.ways.program.fields, march.memory
+        self._measured = measured(march.ways.program)
         self._t = grid.t0
         self.done = self.iterations = self.rejected = 0
         self.shortest, self.longest = np.inf, 0.0
@@ -72,6 +74,11 @@ class Adaptive:
         """The time after the steps that were tried."""
         return self._t
 
+    @property
+    def measured(self) -> Array:
+        """What of the state after the steps that were tried has an error that is measured."""
+        return self.memory.state[self._measured]
+
     def part(self, name: str) -> Array:
         """A part of the state after the steps that were tried, by name: `q`, `v` or `p`."""
         return self.memory.state[self._fields[name]]
@@ -89,16 +96,16 @@ class Adaptive:
     def try_step(self, h: float, pace: float | None = None) -> bool:
         """One step of length `h`; False where Newton's iteration fails (then `back` undoes what was tried).
 
-        `pace` is the length of the steps that are kept, where this one is tried for comparison only.
+        `pace` is the length of the steps that are kept, where this one is tried for comparison only: it takes over what is known.
         """
-        pace = h if pace is None else pace
+        known, pace = pace is not None and self.memory.kept[-1] > 0, h if pace is None else pace
         k = len(self._tried)
         if k == len(self._rows.state):
             r, more = self._rows, room(self.march.ways.program, k)
             self._rows = Records(*(np.concatenate(p) for p in ((r.state, more.state), (r.lam, more.lam), (r.work, more.work))))
         row = self._rows.rows(k, k + 1)
         row.work[:] = 0.0
-        look, kept, rescued = self._look(pace), self.memory.kept, self.march.rescued
+        look, kept, rescued = not known and self._look(pace), self.memory.kept, self.march.rescued
         outcome = self.march.take(self.march.task(h, t0=self._t, look=look), row, thorough=False)
         if not outcome.steps:
             self.size = outcome.size
@@ -144,12 +151,12 @@ class Adaptive:
     def progress(self) -> int:
         return int(PROGRESS * (self._t - self.grid.t0) / (self.grid.t_end - self.grid.t0))
 
-    def advance(self, run: Run, each: bool) -> Stretch:
+    def advance(self, run: Run, each: bool) -> Stretch | Written:
         """The steps that the controller accepts next: a chunk by the loop in C, or those of one decision."""
         loop = None if self._asked or not self.carried else self._compiled(each)
-        stretch = self._many(loop) if loop is not None else None
-        self._asked = self._asked and stretch is not None
-        return self._few() if stretch is None else stretch
+        made = self._many(loop, run, each) if loop is not None else None
+        self._asked = self._asked and made is not None
+        return self._few() if made is None else made
 
     def _compiled(self, each: bool) -> Controlled | None:
         """The loop in C, where there is one for all that the run asks for."""
@@ -166,22 +173,27 @@ class Adaptive:
                 self._plan = None
         return self._loop if self._plan else None
 
-    def _many(self, loop: Controlled) -> Stretch | None:
+    def _many(self, loop: Controlled, run: Run, each: bool) -> Stretch | Written | None:
         """A chunk of accepted steps; None where the first is one to be made here."""
-        if len(self._rows.state) < self._chunk:
-            self._rows = room(self.march.ways.program, self._chunk)
-        begun, rows = time.perf_counter(), self._rows.rows(0, self._chunk)
-        made, self.carried, (self.shortest, self.longest) = loop.run(self._t, self.carried, (self.shortest, self.longest), rows)
-        steps, self._asked = len(made.t) - 1, made.ask
-        if steps + 2 > self._chunk and time.perf_counter() - begun < 0.1:
-            self._chunk = min(2 * self._chunk, LONGEST)
-        if not steps:
+        begun, begin, steps = time.perf_counter(), self._t, self._chunk
+        every, before = (1, 0) if each else (self.grid.save_every, self.done)
+        if each and len(self._rows.state) < steps + 2:
+            self._rows = room(self.march.ways.program, steps + 2)
+        rows = self._rows if each else run.ahead(steps // every + 3)
+        lengths = self.shortest, self.longest
+        made, self.carried, (self.shortest, self.longest) = loop.run(begin, self.carried, lengths, rows, steps, every, before)
+        self._asked = made.ask
+        if made.steps >= steps and time.perf_counter() - begun < 0.1:
+            self._chunk = min(2 * steps, LONGEST if each else LARGEST)
+        if not made.steps:
             return None
         self._t = float(made.t[-1])
-        self.done, self.iterations = self.done + steps, self.iterations + made.iterations
+        self.done, self.iterations = self.done + made.steps, self.iterations + made.iterations
         self.rejected, self.march.made = self.rejected + made.rejected, self.march.made + made.made
         self._hold()
-        return Stretch(made.t, rows.rows(0, steps))
+        if each:
+            return Stretch(np.concatenate(((begin,), made.t)), rows.rows(0, made.steps))
+        return Written(made.steps, (made.begin, made.t))
 
     def _few(self) -> Stretch:
         """The steps that the controller accepts next, one decision of its own."""

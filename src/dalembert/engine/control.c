@@ -6,6 +6,8 @@
 #include <string.h>
 
 #define MEMORY (STATES + 2 * UNKNOWNS + KEPT)
+#define PLACE (MEMORY + LAMS + 2) /* a memory, and what the step to it has left: multipliers, work */
+#define RARELY(x) __builtin_expect(!!(x), 0) /* foretold, so that what follows does not wait for it */
 #define INLINE static inline __attribute__((always_inline))
 #define MAX(a, b) ((b) > (a) ? (b) : (a))
 #define MIN(a, b) ((b) < (a) ? (b) : (a))
@@ -15,29 +17,27 @@ typedef void da_values(const double *state, double t, const double *par, double 
 
 typedef struct {
     const da_rule *rule;
-    double *work, *memory; /* where the run stands, and room for three more */
+    double *work, *memory; /* where the run stands, and room for three more places */
     const double *par;
-    /* rows: the times after them, and what a step leaves */
-    double *out_t, *out_state, *out_lam, *out_work;
+    /* rows: the times before and after the last step of each, and what it leaves */
+    double *out_begin, *out_t, *out_state, *out_lam, *out_work;
     /* inputs of one step; where they are samples, their times, values and jumps, and the nodes of a step */
     double *u;
     const double *times, *values, *jumps, *nodes;
     /* functions of the state: the time scale of a controller and its change; what has zeros that are looked for */
     da_values *scale, *watch;
-    double *watched;         /* room for two rows of them */
-    const long *measured;    /* entries of the state whose error is measured */
-    double t, t_end, low, high, end, resolution, carried[2], numbers[10], shortest, longest;
-    long kind, n_u, n_times, n_jumps, n_nodes, n_watched, n_measured, settles, capacity;
-    long done, iterations, rejected, made; /* what is added up from step to step */
-    long time, jump;                       /* where the last search ended */
+    double *watched; /* room for two rows of them */
+    double t, t_end, low, high, end, resolution, carried[3], numbers[8], shortest, longest;
+    long kind, n_u, n_times, n_jumps, n_nodes, n_watched, settles;
+    long capacity, most, every, left; /* rows; steps; steps of a row, and of the present one those to come */
+    long done, row, iterations, rejected, made; /* what is added up from step to step */
+    long time, jump;                            /* where the last search ended */
 } da_walk;
 
 typedef struct {
-    double t, length[2], t_after[2];
-    long count, iterations, rejected, made;
-    const double *begin; /* the memory before them, and room for three more: no step writes over what another begins with */
-    double *room[3];
-} da_tried; /* since the last step that was accepted */
+    double *place; /* where it ends */
+    double begin, length, t;
+} da_taken; /* a step: when it begins, how long it is, and the time after it */
 
 /* How many of the sorted numbers are at most x; they are asked for from left to right. */
 static long seek(const double *sorted, long count, double x, long *at)
@@ -59,12 +59,11 @@ INLINE double stop(da_walk *w, double t)
 INLINE double limit(da_walk *w, double t, double h)
 {
     const double end = stop(w, t), left = end - t;
-    if (end != w->end) {
+    if (RARELY(end != w->end)) {
         w->end = end;
         w->resolution = 4 * (nextafter(fabs(end), INFINITY) - fabs(end));
     }
-    /* foretold, so that the step does not wait for it */
-    return __builtin_expect(left - h <= MAX(STRETCH * h, 2 * w->resolution), 0) ? left : h;
+    return RARELY(left - h <= MAX(STRETCH * h, 2 * w->resolution)) ? left : h;
 }
 
 static double slack(double begin, double end)
@@ -103,161 +102,199 @@ INLINE da_memory memory(const double *place)
     return out;
 }
 
-STEP int try_step(da_walk *w, da_tried *tried, const double *from, double *to, double h, double pace)
+/* A step from one place to another, which may be kept or is for comparison; its iterations, or -1 where it is Python's. */
+STEP long try_step(da_walk *w, const double *from, da_taken *taken, double pace, int kept)
 {
-    const long row = w->done + tried->count;
-    const double begin = tried->count ? tried->t_after[tried->count - 1] : tried->t, end = stop(w, begin), t = begin + h;
+    const double begin = taken->begin, h = taken->length, end = stop(w, begin);
     const double *const before = from + MEMORY - 2; /* the length of the step that looked at the model, the steps since */
-    double *const after = to + MEMORY - 2;
-    const long look = !(before[1] < WEIGH_EVERY && before[0] <= LIKE * pace && pace <= LIKE * before[0]);
+    double *const to = taken->place, *const after = to + MEMORY - 2;
+    const long look = SOLVES && (kept || !(before[1] > 0)) &&
+                      !(before[1] < WEIGH_EVERY && before[0] <= LIKE * pace && pace <= LIKE * before[0]);
     da_outcome outcome = {0, 0, -1, 0.0};
-    if (INPUTS && w->settles && jumping(w, begin, h)) return 0;
+    if (INPUTS && w->settles && jumping(w, begin, h)) return -1;
     if (INPUTS && w->n_times && w->n_nodes) sample(w, begin, h);
-    if (WORKING) w->out_work[2 * row] = w->out_work[2 * row + 1] = 0.0;
-    da_steps(1, 0, begin, h, memory(from), memory(to), w->par, w->u, 0, 1, w->out_state + row * STATES, w->out_lam + row * LAMS,
-             w->out_work + 2 * row, 0, w->rule, &outcome, look, w->work);
-    if (!outcome.steps) return 0;
+    if (WORKING) to[PLACE - 2] = to[PLACE - 1] = 0.0;
+    da_steps(1, 0, begin, h, memory(from), memory(to), w->par, w->u, 0, 1, to, to + MEMORY, to + PLACE - 2, 0, w->rule,
+             &outcome, look, w->work);
+    if (RARELY(!outcome.steps)) return -1;
     after[0] = look ? pace : before[0];
     after[1] = look ? 1 : before[1] + 1;
-    tried->made++;
-    tried->iterations += outcome.iterations;
-    tried->length[tried->count] = h;
-    tried->t_after[tried->count++] = fabs(t - end) <= SAME * MAX(fabs(t), fabs(end)) ? end : t;
+    taken->t = RARELY(h == end - begin) ? end : begin + h; /* what `limit` does not shorten ends well before */
+    return outcome.iterations;
+}
+
+/* What stands in the row of a step that ends there. */
+static void record(da_walk *w, const double *place, double begin, double t)
+{
+    for (long i = 0; i < STATES; i++) w->out_state[w->row * STATES + i] = place[i];
+    for (long i = 0; i < LAMS; i++) w->out_lam[w->row * LAMS + i] = place[MEMORY + i];
+    w->out_begin[w->row] = begin;
+    w->out_t[w->row] = t;
+}
+
+INLINE void accept(da_walk *w, const da_taken *taken)
+{
+    if (WORKING)
+        for (long i = 0; i < 2; i++) w->out_work[2 * w->row + i] += taken->place[PLACE - 2 + i];
+    if (--w->left == 0) {
+        record(w, taken->place, taken->begin, taken->t);
+        w->row++;
+        w->left = w->every;
+    }
+    w->shortest = MIN(w->shortest, taken->length);
+    w->longest = MAX(w->longest, taken->length);
+    w->done++;
+}
+
+INLINE int backoff(da_walk *w, da_taken *taken, const double *from)
+{
+    const double grow = w->numbers[0], after = w->numbers[1];
+    const long count = try_step(w, from, taken, taken->length = limit(w, w->t, w->carried[0]), 1);
+    if (RARELY(count < 0)) return 0;
+    w->carried[1] += 1;
+    if (w->carried[1] >= after) {
+        w->carried[0] = MIN(grow * w->carried[0], w->high);
+        w->carried[1] = 0;
+    }
+    w->iterations += count;
+    w->made++;
     return 1;
 }
 
-INLINE int plain(da_walk *w, da_tried *tried, double h) { return try_step(w, tried, tried->begin, tried->room[0], h, h); }
-
-INLINE void back(da_tried *tried) { tried->count = tried->iterations = 0; }
-
-INLINE int backoff(da_walk *w, da_tried *tried)
+INLINE int reversible(da_walk *w, da_taken *taken, const double *from)
 {
-    const double grow = w->numbers[0], after = w->numbers[1];
-    double h = w->carried[0], good = w->carried[1];
-    if (!plain(w, tried, limit(w, tried->t, h))) return 0;
-    good += 1;
-    if (good >= after) {
-        h = MIN(grow * h, w->high);
-        good = 0;
+    const double eps = w->carried[0], z = w->carried[1], h = eps / z, least = ADVANCES * fabs(w->t), low = MAX(w->low, least);
+    double look[2], since = w->carried[2] + 1;
+    if (RARELY(!(z > 0) || h <= 0 || h < low)) return 0;
+    const long count = try_step(w, from, taken, taken->length = limit(w, w->t, h), 1);
+    if (RARELY(count < 0)) return 0;
+    if (since >= w->numbers[0]) {
+        w->scale(taken->place, taken->t, w->par, look);
+        if (RARELY(!(isfinite(look[0]) && look[0] > 0))) return 0;
+        w->carried[1] = z + w->numbers[0] * eps * look[1];
+        since = 0;
     }
-    w->carried[0] = h;
-    w->carried[1] = good;
+    w->carried[2] = since;
+    w->iterations += count;
+    w->made++;
     return 1;
+}
+
+/* The logarithm to the base 2, up to 0.09: the exponent of a number, and linear in between. */
+INLINE double logarithm(double x)
+{
+    long long bits;
+    memcpy(&bits, &x, sizeof bits);
+    return (double)bits * 0x1p-52 - 1023;
+}
+
+/* 16^x, up to a hundredth of it for x <= 1; for x < -1 it is that of -1. */
+INLINE double power(double x)
+{
+    const double y = MAX(x, -1.0), z = y * y, p = (P0 + P1 * y) + z * ((P2 + P3 * y) + P4 * z), q = p * p;
+    return q * q;
 }
 
 /* The mean square of the error of two half steps over the tolerance, by comparison with a whole one. */
-INLINE int measure(da_walk *w, da_tried *tried, double h, double *square)
+INLINE double mean_square(const da_walk *w, const double *first, const double *halves, const double *whole)
 {
-    const double rtol = w->numbers[0], atol = w->numbers[1], factor = w->numbers[2];
-    const double half = h / 2, *const first = tried->begin;
-    double sum = 0.0, *const halves = tried->room[0], *const middle = tried->room[1], *const whole = tried->room[2];
-    if (!try_step(w, tried, first, whole, h, half)) return 0;
-    back(tried);
-    if (!try_step(w, tried, first, middle, half, half)) return 0;
-    const double rest = limit(w, tried->t_after[0], half);
-    if (!try_step(w, tried, middle, halves, rest, rest)) return 0;
-    for (long k = 0; k < w->n_measured; k++) {
-        const long i = w->measured[k];
-        const double begin = fabs(first[i]), end = fabs(halves[i]), scale = atol + rtol * MAX(begin, end);
-        const double ratio = (halves[i] - whole[i]) / (factor * (scale > 0 ? scale : 1e-300));
-        sum += ratio * ratio;
+    const double rtol = w->numbers[0], atol = w->numbers[1];
+    double sum = 0, count = 0;
+#define ADD(i)                                                                                                                  \
+    {                                                                                                                           \
+        const double begin = fabs(first[i]), end = fabs(halves[i]), size = atol + rtol * MAX(begin, end);                       \
+        const double ratio = (halves[i] - whole[i]) / MAX(size, 1e-300);                                                        \
+        sum += ratio * ratio;                                                                                                   \
+        count++;                                                                                                                \
     }
-    sum *= 1 / (double)w->n_measured;
-    *square = MAX(sum, 1e-20);
-    return 1;
+    MEASURED(ADD)
+    const double mean = sum * (1 / count);
+    return MAX(mean, 1e-20);
 }
 
-INLINE int error_control(da_walk *w, da_tried *tried, double low)
+INLINE int error_control(da_walk *w, da_taken *taken, const double *from, double *other)
 {
-    const double safety = w->numbers[3], slowest = w->numbers[4], present = w->numbers[7], less = w->numbers[8];
-    const double pair = 2 * low, past = w->numbers[6] * log(w->carried[1]); /* while the steps are made */
-    double h = MAX(w->carried[0], pair), fastest = w->numbers[5], now, square, growth;
+    const double safety = w->numbers[2], slowest = w->numbers[3], present = w->numbers[6], less = w->numbers[7];
+    const double least = ADVANCES * fabs(w->t), low = MAX(w->low, least), pair = 2 * low;
+    const double past = w->numbers[5] * logarithm(w->carried[1]);
+    double h = MAX(w->carried[0], pair), fastest = w->numbers[4], now, square;
+    long rejected = 0, one, two;
     for (;;) {
-        now = limit(w, tried->t, h);
-        if (!measure(w, tried, now, &square)) return 0;
-        if (!(square > 1.0)) break;
-        back(tried);
-        tried->rejected++;
-        const double shrink = isfinite(square) ? safety * pow(square, less) : 0.25;
+        now = limit(w, w->t, h);
+        da_taken whole = {other, w->t, now};
+        const double half = now / 2;
+        if (RARELY(try_step(w, from, &whole, half, 0) < 0)) return 0;
+        taken[0].length = half;
+        if (RARELY((one = try_step(w, from, taken, half, 1)) < 0)) return 0;
+        const double rest = limit(w, taken[0].t, half);
+        taken[1].begin = taken[0].t;
+        taken[1].length = rest;
+        if (RARELY((two = try_step(w, taken[0].place, taken + 1, rest, 1)) < 0)) return 0;
+        square = mean_square(w, from, taken[1].place, other);
+        if (!RARELY(square > 1.0)) break;
+        rejected++;
+        const double shrink = isfinite(square) ? safety * power(less * logarithm(square)) : 0.25;
         h = now * MIN(MAX(shrink, 0.1), 0.9);
         fastest = 1.0;
         if (h < pair && now <= pair) return 0;
         h = MAX(h, pair);
     }
-    growth = safety * exp(past - present * log(square));
+    double growth = safety * power(past - present * logarithm(square));
     growth = MIN(MAX(growth, slowest), fastest);
-    const double longer = now < h ? h : 0.0, next = MAX(now, longer) * growth;
+    const double longer = RARELY(now < h) ? h : 0.0, next = MAX(now, longer) * growth, error = sqrt(square);
     w->carried[0] = MIN(next, w->high);
-    const double error = sqrt(square);
     w->carried[1] = MAX(error, 1e-4);
+    w->iterations += one + two;
+    w->rejected += rejected;
+    w->made += 3 * (rejected + 1);
     return 1;
 }
 
-INLINE int reversible(da_walk *w, da_tried *tried, double low)
+/* Whether what is watched may have a zero in a step: for Python to find, and to end the run there. */
+static int crossed(da_walk *w, const da_taken *taken)
 {
-    const double eps = w->carried[0], z = w->carried[1], h = eps / z;
-    double look[2];
-    if (!(z > 0) || h <= 0 || h < low || !plain(w, tried, limit(w, tried->t, h))) return 0;
-    w->scale(tried->room[0], tried->t_after[0], w->par, look);
-    if (!(isfinite(look[0]) && look[0] > 0)) return 0;
-    w->carried[1] = z + eps * look[1];
-    return 1;
-}
-
-INLINE int advance(da_walk *w, da_tried *tried)
-{
-    const double least = ADVANCES * fabs(tried->t), low = MAX(w->low, least);
-    if (w->kind == BACKOFF) return backoff(w, tried);
-    return w->kind == ERROR ? error_control(w, tried, low) : reversible(w, tried, low);
-}
-
-/* The memory after the steps that were tried is where the next ones begin. */
-INLINE void accept(da_walk *w, da_tried *tried)
-{
-    double *const after = tried->room[0];
-    for (long k = 0; k < tried->count; k++) {
-        w->out_t[w->done + k] = tried->t_after[k];
-        w->shortest = MIN(w->shortest, tried->length[k]);
-        w->longest = MAX(w->longest, tried->length[k]);
-    }
-    w->t = tried->t_after[tried->count - 1];
-    w->done += tried->count;
-    w->iterations += tried->iterations;
-    w->rejected += tried->rejected;
-    w->made += tried->made;
-    tried->room[0] = (double *)tried->begin;
-    tried->begin = after;
-}
-
-/* Whether what is watched may have a zero in the steps that were accepted last: for Python to find, and to end the run there. */
-static int crossed(da_walk *w, const da_tried *tried)
-{
-    for (long k = 0; k < tried->count; k++) {
-        const long row = w->done - tried->count + k;
-        double *old = w->watched, *now = w->watched + w->n_watched;
-        w->watch(w->out_state + row * STATES, w->out_t[row], w->par, now);
-        for (long i = 0; i < w->n_watched; i++)
-            if (!((now[i] > 0 && old[i] > 0) || (now[i] < 0 && old[i] < 0)) || !isfinite(now[i])) return 1;
-        memcpy(old, now, w->n_watched * sizeof(double));
-    }
+    double *old = w->watched, *now = w->watched + w->n_watched;
+    w->watch(taken->place, taken->t, w->par, now);
+    for (long i = 0; i < w->n_watched; i++)
+        if (!((now[i] > 0 && old[i] > 0) || (now[i] < 0 && old[i] < 0)) || !isfinite(now[i])) return 1;
+    memcpy(old, now, w->n_watched * sizeof(double));
     return 0;
 }
 
 /* Steps until rows are full, the end is reached, or one is Python's to make (1) or to look at (0). */
-DA_EXPORT long da_control(da_walk *w)
+INLINE long walk(da_walk *w, const int kind)
 {
-    double *const m = w->memory;
-    da_tried tried = {0, {0}, {0}, 0, 0, 0, 0, m, {m + MEMORY, m + 2 * MEMORY, m + 3 * MEMORY}};
+    const int steps = kind == ERROR ? 2 : 1;
+    double *from = w->memory, *to = from + PLACE, *const middle = to + PLACE, *const other = middle + PLACE, begin = w->t;
     long ask = 0, watched = 0;
-    if (w->watch) w->watch(w->memory, w->t, w->par, w->watched);
-    while (!ask && !watched && w->t < w->t_end && w->done + 2 <= w->capacity) {
-        tried.t = w->t;
-        tried.count = tried.iterations = tried.rejected = tried.made = 0;
-        ask = !advance(w, &tried);
-        if (ask) break;
-        accept(w, &tried);
-        watched = w->watch && crossed(w, &tried);
+    while (!watched && w->t < w->t_end && w->row + 2 <= w->capacity && w->done < w->most) {
+        da_taken taken[2] = {{kind == ERROR ? middle : to, w->t}, {to}};
+        ask = !(kind == BACKOFF ? backoff(w, taken, from) : kind == ERROR ? error_control(w, taken, from, other)
+                                                                          : reversible(w, taken, from));
+        if (RARELY(ask)) break;
+        for (int k = 0; k < steps; k++) {
+            accept(w, taken + k);
+            if (w->watch) watched = watched || crossed(w, taken + k);
+        }
+        begin = taken[steps - 1].begin;
+        w->t = taken[steps - 1].t;
+        double *const place = from; /* where the next ones begin, and what they may write over */
+        from = to;
+        to = place;
     }
-    memmove(m, tried.begin, MEMORY * sizeof(double));
+    if (w->done && w->left < w->every) record(w, from, begin, w->t);
+    memmove(w->memory, from, MEMORY * sizeof(double));
+    return ask;
+}
+
+DA_EXPORT long da_control(da_walk *outside)
+{
+    da_walk w = *outside;
+    const da_rule rule = *w.rule; /* near by, where nothing else writes */
+    w.rule = &rule;
+    if (w.watch) w.watch(w.memory, w.t, w.par, w.watched);
+    const long ask = w.kind == BACKOFF ? walk(&w, BACKOFF) : w.kind == ERROR ? walk(&w, ERROR) : walk(&w, REVERSIBLE);
+    w.rule = outside->rule;
+    *outside = w;
     return ask;
 }

@@ -18,6 +18,7 @@ from dalembert.checking import options, positive, shown
 from dalembert.engine.adaptive import Adaptive, Bound
 from dalembert.engine.controlled import Plan
 from dalembert.engine.factors import Factors
+from dalembert.engine.growth import logarithm, power
 from dalembert.engine.machine import bind
 from dalembert.engine.run import ADVANCES, Array, Grid
 from dalembert.errors import MethodError, ModelError, strict, suggest
@@ -140,42 +141,47 @@ class ErrorControl(Control):
                 "oscillate about the constraint; use energy-momentum-ggl, rattle or lobatto-pair-3"
             )
         order = min(method.order[:2])
-        parts = [name for name in system.state if name != "z"]
 
         def advance(walk: Adaptive) -> None:
             low, high = self.bounds(walk)
             pair, previous = 2 * low, walk.carried.get("error", 1.0)  # two half steps are what is kept
             h = max(walk.carried.get("h", walk.grid.h), pair)
             fastest = self.fastest
-            while (square := self._square(walk, now := walk.limit(h), parts, order)) > 1.0:
+            while (square := self._square(walk, now := walk.limit(h), order)) > 1.0:
                 walk.back()
-                shrink = self.safety * square**less if np.isfinite(square) else 0.25
+                shrink = self.safety * power(less * logarithm(square)) if np.isfinite(square) else 0.25
                 h, fastest = now * float(np.clip(shrink, 0.1, 0.9)), 1.0
                 if h < pair and now <= pair:
                     raise walk.fail(h / 2, low, "the local error stays above the tolerance")
                 h = max(h, pair)
-            growth = self.safety * math.exp(past * math.log(previous) - present * math.log(square))
+            growth = self.safety * power(past * logarithm(previous) - present * logarithm(square))
             growth = float(np.clip(growth, self.slowest, fastest))
             walk.carried = {"h": min(max(now, h if now < h else 0.0) * growth, high), "error": max(math.sqrt(square), 1e-4)}
 
-        past, present, less = 0.4 / (order + 1), 0.35 / (order + 1), -0.5 / (order + 1)  # the last two are of squares
-        numbers = (self.rtol, self.atol, 2.0**order - 1, self.safety, self.slowest, self.fastest, past, present, less)
-        return Bound(advance, Plan("error", self.limits, ("h", "error"), numbers, tuple(parts)))
+        # exponents of 16 instead of 2; the last two are of squares
+        past, present, less = (x / (4 * (order + 1)) for x in (0.4, 0.35, -0.5))
+        numbers = (*self._tolerances(order), self.safety, self.slowest, self.fastest, past, present, less)
+        return Bound(advance, Plan("error", self.limits, ("h", "error"), numbers))
 
-    def _square(self, walk: Adaptive, h: float, parts: list[str], order: int) -> float:
+    def _square(self, walk: Adaptive, h: float, order: int) -> float:
         """The mean square of the error of two half steps over the tolerance; infinite where one of the steps fails."""
-        begin = np.concatenate([walk.part(p) for p in parts])
+        rtol, atol = self._tolerances(order)
+        begin = walk.measured
         if not walk.try_step(h, h / 2):
             return np.inf
-        whole = np.concatenate([walk.part(p) for p in parts])
+        whole = walk.measured
         walk.back(rejected=False)  # it was a comparison
         if not (walk.try_step(h / 2) and walk.try_step(walk.limit(h / 2))):
             return np.inf
-        halves = np.concatenate([walk.part(p) for p in parts])
-        scale = self.atol + self.rtol * np.maximum(np.abs(begin), np.abs(halves))
-        ratio = (halves - whole) / ((2.0**order - 1) * np.where(scale > 0, scale, 1e-300))
+        halves = walk.measured
+        size = atol + rtol * np.maximum(np.abs(begin), np.abs(halves))
+        ratio = (halves - whole) / np.maximum(size, 1e-300)
         total = np.cumsum(ratio**2)[-1]  # one after the other, as in C
         return max(float(total) * (1 / len(ratio)), 1e-20)
+
+    def _tolerances(self, order: int) -> tuple[float, float]:
+        """Those of the difference between a whole step and two halves."""
+        return (2.0**order - 1) * self.rtol, (2.0**order - 1) * self.atol
 
 
 @strict
@@ -183,16 +189,19 @@ class ErrorControl(Control):
 class Reversible(Control):
     """Steps in proportion to a time scale `sigma(q)` of the motion, chosen so that symmetric methods stay reversible.
 
-        z_(n+1/2) = z_(n-1/2) + eps G(q_n, v_n),   h_(n+1/2) = eps / z_(n+1/2),   G = -sigma_q . v / sigma
+        z_(k+1/2) = z_(k-1/2) + m eps G(q_n, v_n),   n = m k,   h = eps / z_(k+1/2) for m steps,   G = -sigma_q . v / sigma
 
-    with `z` close to `1 / sigma` (Hairer, Soederlind 2005). Nothing depends on the past but `z`, and backwards in time the same
-    steps are taken: energy errors of symmetric methods stay bounded, as with equal steps.
+    with `z` close to `1 / sigma` (Hairer, Soederlind 2005, for m = 1). Nothing depends on the past but `z`, and backwards in time
+    the same steps are taken: energy errors of symmetric methods stay bounded, as with equal steps. Here m = 2: two steps are one
+    of a symmetric method as well, energy errors are nearly the same, and the time scale is looked at half as often.
 
     `scale` is `sigma`, a function of `q` and parameters. By default it is the period of the potential up to a factor,
     `|M^-1 V_qq|^(-1/2)`: for Kepler's problem `r^(3/2)`.
     """
 
     scale: Callable[..., object] | None = field(default=None)
+
+    follow = 2  # steps of one length: m
 
     def bind(self, system: System, method: Method, par: Array) -> Bound:
         if not isinstance(system, Constrained):
@@ -202,23 +211,24 @@ class Reversible(Control):
         if not method.symmetric:
             raise MethodError(f"{method} is not symmetric: a reversible controller has nothing to keep; use ErrorControl")
         both = self._both(system) if self.scale else system.cache.get(ca.Function, "time scale", lambda: self._both(system))
-        q, y, value, change = np.zeros(system.n), np.zeros(system.nv), np.zeros(1), np.zeros(1)
-        evaluate, kept = bind(both, [q, y, par], [value, change])
+        q, y, size, change = np.zeros(system.n), np.zeros(system.nv), np.zeros(1), np.zeros(1)
+        evaluate, kept = bind(both, [q, y, par], [size, change])
 
         def look(walk: Adaptive, kept: object = kept) -> tuple[float, float]:
             q[:], y[:] = walk.part("q"), walk.part(system.momenta)
             evaluate()
-            if not (np.isfinite(value[0]) and value[0] > 0):
-                raise ModelError(f"the time scale of the reversible controller is {value[0]:g} at t = {walk.t:g}; it must be > 0")
-            return float(value[0]), float(change[0])
+            if not (np.isfinite(size[0]) and size[0] > 0):
+                raise ModelError(f"the time scale of the reversible controller is {size[0]:g} at t = {walk.t:g}; it must be > 0")
+            return float(size[0]), float(change[0])
 
         def advance(walk: Adaptive) -> None:
             low, _ = self.bounds(walk)
             if "z" not in walk.carried:
-                sigma0, rate = look(walk)
+                found, rate = look(walk)
+                sigma0 = found if self.scale else 1 / math.sqrt(math.sqrt(found))
                 eps = walk.grid.h / sigma0
-                walk.carried = {"eps": eps, "z": 1 / sigma0 + eps * rate / 2}
-            eps, z = walk.carried["eps"], walk.carried["z"]
+                walk.carried = {"eps": eps, "z": 1 / sigma0 + self.follow * eps * rate / 2, "since": 0}
+            eps, z, since = walk.carried["eps"], walk.carried["z"], walk.carried["since"] + 1
             h = eps / z if z > 0 else -1.0
             if h <= 0:
                 raise ModelError(
@@ -227,22 +237,23 @@ class Reversible(Control):
             if h < low or not walk.try_step(walk.limit(h)):
                 walk.back()
                 raise walk.fail(h, low, "Newton's iteration fails, and a reversible step cannot be repeated with another length")
-            walk.carried = {"eps": eps, "z": z + eps * look(walk)[1]}
+            if since >= self.follow:
+                z, since = z + self.follow * eps * look(walk)[1], 0
+            walk.carried = {"eps": eps, "z": z, "since": since}
 
         scale = both, ("q", system.momenta, "par")
-        return Bound(advance, Plan("reversible", self.limits, ("eps", "z"), scale=scale))
+        return Bound(advance, Plan("reversible", self.limits, ("eps", "z", "since"), (self.follow,), scale=scale))
 
     def _both(self, system: Constrained) -> ca.Function:
-        """`sigma` and `G`: of `sigma = size^power` the latter is `-power size_q . v / size`."""
+        """What the time scale is a power of, and `G`: of `sigma = size^power` it is `-power size_q . v / size`."""
         size, power = self._scale(system)
         velocity = system.v if system.momenta == "v" else system.role("velocity")
         inputs = [system.q, getattr(system, system.momenta), system.par]
-        sigma = size if power == 1 else 1 / ca.sqrt(ca.sqrt(size))
-        parts = [sigma, size, -power * ca.gradient(size, system.q), system.qdot(system.q, velocity)]
+        parts = [size, -power * ca.gradient(size, system.q), system.qdot(system.q, velocity)]
         outputs = ca.cse([ca.densify(x) for x in parts])
         with as_written():  # all but the last products are there before the velocity
-            sigma, size, rates, velocity = Factors.inverted(ca.Function("parts", inputs, outputs), inputs)
-            return ca.Function("both", inputs, ca.cse([sigma, ca.dot(rates * (1 / size), velocity)]))
+            size, rates, velocity = Factors.inverted(ca.Function("parts", inputs, outputs), inputs)
+            return ca.Function("both", inputs, ca.cse([size, ca.dot(rates * (1 / size), velocity)]))
 
     def _scale(self, system: Constrained) -> tuple[ca.SX, float]:
         """A function of the positions, and the power of it that is the time scale."""

@@ -22,7 +22,7 @@ from dalembert.engine.runners import step_inputs
 from dalembert.engine.values import Values
 
 KINDS = ("backoff", "error", "reversible")
-NUMBERS = 10
+NUMBERS, CARRIED = 8, 3
 PLACES = 4  # memories of a decision: where it begins, after a whole step, and after each of two halves
 
 
@@ -32,9 +32,8 @@ class Plan:
 
     kind: str
     bounds: Callable[[Grid], tuple[float, float]]  # the shortest and the longest step of a run
-    carried: tuple[str, str]  # names of what it carries from step to step
+    carried: tuple[str, ...]  # names of what it carries from step to step
     numbers: tuple[float, ...] = ()
-    measured: tuple[str, ...] = ()  # parts of the state whose error is measured
     scale: tuple[ca.Function, tuple[str, ...]] | None = None  # a time scale and its change, of parts of the state by name
 
 
@@ -46,21 +45,23 @@ class _Walk(ctypes.Structure):
     """The `da_walk` of control.c."""
 
     _fields_ = [
-        *_fields("rule work memory par out_t out_state out_lam out_work u", ctypes.c_void_p),
-        *_fields("times values jumps nodes scale watch watched measured", ctypes.c_void_p),
+        *_fields("rule work memory par out_begin out_t out_state out_lam out_work u", ctypes.c_void_p),
+        *_fields("times values jumps nodes scale watch watched", ctypes.c_void_p),
         *_fields("t t_end low high end resolution", ctypes.c_double),
-        ("carried", 2 * ctypes.c_double),
+        ("carried", CARRIED * ctypes.c_double),
         ("numbers", NUMBERS * ctypes.c_double),
         *_fields("shortest longest", ctypes.c_double),
-        *_fields("kind n_u n_times n_jumps n_nodes n_watched n_measured", ctypes.c_long),
-        *_fields("settles capacity done iterations rejected made time jump", ctypes.c_long),
+        *_fields("kind n_u n_times n_jumps n_nodes n_watched settles", ctypes.c_long),
+        *_fields("capacity most every left done row iterations rejected made time jump", ctypes.c_long),
     ]
 
 
 @dataclass(frozen=True)
 class Made:
-    """What a native call did: steps with the time after each, and what is to be added up."""
+    """What a native call did: steps, the times before and after the last one of each row, and what is to be added up."""
 
+    steps: int
+    begin: Array
     t: Array
     iterations: int
     rejected: int
@@ -91,13 +92,10 @@ class Controlled:
         w.kind, w.numbers = KINDS.index(plan.kind), (*plan.numbers, *(NUMBERS - len(plan.numbers)) * [0.0])
         w.n_u, w.settles, w.end = p.n_u, settles, np.nan
         cuts = np.cumsum([p.n_state, p.n_unknowns, p.n_unknowns, p.n_kept])
-        places = np.zeros(PLACES * cuts[-1])
+        places = np.zeros(PLACES * (int(cuts[-1]) + p.n_lam + 2))
         state, last, before, kept, _ = np.split(places, cuts)
         self._outside, self._here = memory, Memory(state, last, before, memory.par, kept)
         w.memory, w.par, w.work = (self._keep(a) for a in (places, memory.par, np.empty(native.room)))
-        entries = [np.arange(p.fields[name].start, p.fields[name].stop) for name in plan.measured]
-        measured = np.concatenate([np.zeros(0, int), *entries]).astype(np.dtype("l"))
-        w.measured, w.n_measured = self._keep(measured), len(measured)
         if watch is not None:
             w.watch, w.n_watched, w.watched = watch.address, watch.count, self._keep(np.empty(2 * watch.count))
         if plan.scale is not None:
@@ -124,21 +122,25 @@ class Controlled:
             w.n_jumps, w.nodes, w.n_nodes = len(inputs.jumps), self._keep(nodes), len(nodes)
 
     def run(
-        self, t: float, carried: Notes, lengths: tuple[float, float], out: Records
+        self, t: float, carried: Notes, lengths: tuple[float, float], out: Records, steps: int, every: int = 1, before: int = 0
     ) -> tuple[Made, Notes, tuple[float, float]]:
-        """Steps from `t` on until the rows are full, the end is reached, or one is Python's to make or to look at.
+        """Steps from `t` on until there are so many, the end is reached, or one is Python's to make or to look at.
 
+        Rows are written after every so many steps, of which `before` were made in earlier calls, and after the last one.
         Returned are also what the controller carries then, and the shortest and the longest step.
         """
-        w, times = self._walk, np.empty(len(out.state) + 1)
-        times[0] = w.t = t
+        w = self._walk
+        w.t, w.most, w.every, w.left = t, steps, every, every - before % every
+        w.capacity = min(len(out.state), steps // every + 3)
+        times = np.empty((2, w.capacity))
         w.carried = tuple(carried[name] for name in self.plan.carried)
         w.shortest, w.longest = lengths
-        w.done = w.iterations = w.rejected = w.made = 0
-        w.capacity, w.out_t = len(out.state), times.ctypes.data + times.itemsize
+        w.done = w.row = w.iterations = w.rejected = w.made = 0
+        w.out_begin, w.out_t = (a.ctypes.data for a in times)
         w.out_state, w.out_lam, w.out_work = (a.ctypes.data for a in (out.state, out.lam, out.work))
         self._here.put(self._outside)
         ask = bool(self._call(w))
         self._outside.put(self._here)
-        made = Made(times[: w.done + 1], w.iterations, w.rejected, w.made, ask)
-        return made, dict(zip(self.plan.carried, w.carried, strict=True)), (w.shortest, w.longest)
+        rows = w.row + (w.left < every)
+        made = Made(w.done, times[0, :rows], times[1, :rows], w.iterations, w.rejected, w.made, ask)
+        return made, dict(zip(self.plan.carried, w.carried, strict=False)), (w.shortest, w.longest)

@@ -12,7 +12,7 @@ from dalembert.engine.interrupts import recognised
 from dalembert.engine.machine import Memory
 from dalembert.engine.newton import Rule
 from dalembert.engine.progress import Bar, ready
-from dalembert.engine.run import Array, Grid, Layout, Run, Stand, Stat, Stretch
+from dalembert.engine.run import Array, Grid, Layout, Run, Stand, Stat, Stretch, Written
 from dalembert.engine.runners import Engine, Ways, step_inputs
 from dalembert.engine.steps import Equal, Explain, March, Shortened, Stepper
 from dalembert.engine.values import Values
@@ -150,7 +150,7 @@ class _Loop:
         while not stepper.finished and not (watch and watch.stopped):
             made = stepper.advance(run, each=watch is not None)
             stand = None if checkpoint is None else self._stand()
-            if isinstance(made, int):
+            if isinstance(made, Written):
                 run.written(made, stand)
             else:
                 run.append(watch.look(made) if watch else made, stand)

@@ -15,9 +15,10 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable, literal
+from dalembert.engine.growth import POWERS
 from dalembert.engine.inputs import NEAR, ROUNDED
 from dalembert.engine.program import WEIGH_EVERY, Program, Stage
-from dalembert.engine.run import ADVANCES, LIKE, SAME, STRETCH
+from dalembert.engine.run import ADVANCES, LIKE, STRETCH, measured
 from dalembert.engine.tables import called
 from dalembert.engine.writing import Writer
 from dalembert.errors import CompilerError
@@ -48,7 +49,8 @@ COLD = (
 )
 
 
-CONSTANTS = {"NEAR": NEAR, "ROUNDED": ROUNDED, "ADVANCES": ADVANCES, "SAME": SAME, "STRETCH": STRETCH, "LIKE": LIKE}
+CONSTANTS = {"NEAR": NEAR, "ROUNDED": ROUNDED, "ADVANCES": ADVANCES, "STRETCH": STRETCH, "LIKE": LIKE}
+CONSTANTS |= {f"P{k}": value for k, value in enumerate(POWERS)}
 
 
 @cache
@@ -69,9 +71,10 @@ def controlled(program: Program) -> str:
     """The same with the loop of steps under a controller; a short step is written out wherever it is made."""
     text = source(program)
     sizes = {"STATES": program.n_state, "LAMS": program.n_lam, "UNKNOWNS": program.n_unknowns, "KEPT": program.n_kept}
-    sizes |= {"INPUTS": program.n_u, "WORKING": int(program.working), "WEIGH_EVERY": WEIGH_EVERY}
+    sizes |= {"INPUTS": program.n_u, "WORKING": int(program.working), "WEIGH_EVERY": WEIGH_EVERY, "SOLVES": len(program.stages)}
     step = "INLINE" if program.operations <= SHORT else "static __attribute__((noinline))"
     constants = {name: literal(value) for name, value in CONSTANTS.items()} | sizes | {"STEP": step}
+    constants["MEASURED(x)"] = " ".join(f"x({i})" for i in measured(program))
     lines = [f"#define {name} {value}" for name, value in constants.items()]
     return "\n".join([text, *lines, template("control.c").template])
 

@@ -20,7 +20,7 @@ Notes = dict[str, float]
 Pivots = tuple[Order, ...]  # of each solve
 STRETCH = 1e-4  # of its length by which a last step may be longer
 SAME = 4e-16  # of a time: what adding a step to it may be off by
-LIKE = 1.5  # times by which a step may be longer or shorter than one whose sizes of unknowns it takes over
+LIKE = 2.0  # times by which a step may be longer or shorter than one whose sizes of unknowns it takes over
 ADVANCES = 1e-13  # of the time: the least step by which it advances well above its rounding
 _ROWS = 256  # rows of a record whose length is not known beforehand, at first
 
@@ -44,6 +44,13 @@ class Layout(Protocol):
 
     @property
     def step(self) -> Point: ...
+
+
+def measured(layout: Layout) -> NDArray[np.int64]:
+    """The entries of the state whose error is measured: not algebraic variables, and not what a method carries along."""
+    own = {name: place for name, place in layout.fields.items() if name != "z" and name not in layout.step.start}
+    places = [np.arange(place.start, place.stop) for place in own.values()]
+    return np.concatenate([np.zeros(0, int), *places])
 
 
 def resolution(*times: float) -> float:
@@ -122,6 +129,17 @@ class Stretch:
 
 
 @dataclass(frozen=True)
+class Written:
+    """Steps that were written into the rows `ahead()` of a run.
+
+    `times` are those before and after the last step of each row, where they are not the ones of the grid.
+    """
+
+    steps: int
+    times: tuple[Array, Array] | None = None
+
+
+@dataclass(frozen=True)
 class Stand:
     """Where a run stands after the last step that is recorded: all that is needed to go on from there.
 
@@ -197,8 +215,9 @@ class Run:
 
     # ---- recording --------------------------------------------------------------------------------------
 
-    def ahead(self) -> Records:
-        """The rows from that of the next step on, for a runner that writes into them itself."""
+    def ahead(self, rows: int = 0) -> Records:
+        """The rows from that of the next step on, so many at least, for a runner that writes into them itself."""
+        self._reserve(self.complete + rows)
         return self.records.rows(self.complete, len(self.records.state))
 
     def space(self, unit: int) -> int:
@@ -217,13 +236,16 @@ class Run:
         r.work[left:] = 0.0  # work is added up there
         self.first += rows
 
-    def written(self, steps: int, stand: Stand | None = None) -> None:
-        """So many steps of the grid were written into `ahead()`; the run now stands there."""
-        grid, every, done = self.grid, self.grid.save_every, self.done + steps
-        numbers = every * np.arange(self.done // every + 1, -(-done // every) + 1)
-        numbers[-1] = done  # a row that is not complete holds the last step
-        t = grid.times(numbers)
-        self._mark(self.complete, np.asarray(grid.t0 + (numbers - 1) * grid.h), t)
+    def written(self, made: Written, stand: Stand | None = None) -> None:
+        """Record steps that were written into `ahead()`; the run now stands there."""
+        grid, every, done = self.grid, self.grid.save_every, self.done + made.steps
+        if made.times is not None:
+            begin, t = made.times
+        else:
+            numbers = every * np.arange(self.done // every + 1, -(-done // every) + 1)
+            numbers[-1] = done  # a row that is not complete holds the last step
+            begin, t = np.asarray(grid.t0 + (numbers - 1) * grid.h), grid.times(numbers)
+        self._mark(self.complete, begin, t)
         self._go(done, float(t[-1]), stand)
 
     def append(self, stretch: Stretch, stand: Stand | None = None) -> None:

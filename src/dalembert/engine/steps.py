@@ -14,7 +14,7 @@ from dalembert.engine.inputs import Inputs, off_grid, slack
 from dalembert.engine.machine import Memory, Outcome, Records, Task
 from dalembert.engine.native import Native
 from dalembert.engine.newton import Rule
-from dalembert.engine.run import Array, Grid, Layout, Notes, Run, Stand, Stat, Stretch
+from dalembert.engine.run import Array, Grid, Layout, Notes, Run, Stand, Stat, Stretch, Written
 from dalembert.engine.runner import Runner
 from dalembert.engine.runners import Ways
 from dalembert.engine.swept import Swept
@@ -39,8 +39,8 @@ class Stepper(Protocol):
     @property
     def progress(self) -> int: ...
 
-    def advance(self, run: Run, each: bool) -> Stretch | int:
-        """The next steps; how many, where they were written into the run, which is not done if `each` is to be looked at."""
+    def advance(self, run: Run, each: bool) -> Stretch | Written:
+        """The next steps; they may be written into the run, unless `each` is to be looked at."""
 
     def resume(self, stand: Stand) -> None:
         """Go on from there."""
@@ -238,7 +238,7 @@ class Equal:
     def progress(self) -> int:
         return self.done
 
-    def advance(self, run: Run, each: bool) -> Stretch | int:
+    def advance(self, run: Run, each: bool) -> Stretch | Written:
         """A chunk of steps: straight into the rows of the run, or into rows of their own where each is wanted."""
         grid, begin, march = self.grid, self.done, self.march
         every = 1 if each else grid.save_every
@@ -250,7 +250,7 @@ class Equal:
             task = march.task(self._remainder, t0=grid.t0 + begin * grid.h)
         out = room(march.ways.program, task.steps, run.records.unknowns is not None) if each else run.ahead()
         made = self._take(task, out)
-        return Stretch(grid.times(np.arange(begin, begin + made + 1)), out.rows(0, made)) if each else made
+        return Stretch(grid.times(np.arange(begin, begin + made + 1)), out.rows(0, made)) if each else Written(made)
 
     def _take(self, task: Task, out: Records) -> int:
         before, rescued = time.perf_counter(), self.march.rescued
