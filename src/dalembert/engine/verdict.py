@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from dalembert.engine import kinds
 from dalembert.engine.case import Case, outside
+from dalembert.engine.kinds import Values
 from dalembert.engine.run import Array, Layout, Run
 from dalembert.errors import DalembertError, ModelError
 from dalembert.systems.base import System
@@ -26,9 +27,10 @@ def check(case: Case, run: Run, start: Array, layout: Layout) -> DalembertError 
     if not run.rows:
         return None
     times, states = run.table(start)
+    values = {name: states[:, layout.fields[name]] for name in case.system.state}
     found = (
-        kinds.fault(case.system, states[:, : case.system.n], times, case.par),
-        _tables(case, layout, states, times),
+        kinds.fault(case.system, values, times, case.par),
+        _tables(case, values, times),
         _energy(case, layout, states, times),
     )
     faults = [fault for fault in found if fault is not None]
@@ -39,11 +41,10 @@ def check(case: Case, run: Run, start: Array, layout: Layout) -> DalembertError 
     return None
 
 
-def _tables(case: Case, layout: Layout, states: Array, times: Array) -> tuple[int, DalembertError] | None:
+def _tables(case: Case, values: Values, times: Array) -> tuple[int, DalembertError] | None:
     """The first row at which the motion has left a table."""
     if not ranges(case.system).uses:
         return None
-    values = {name: states[:, layout.fields[name]] for name in case.system.state}
     found = outside(case.system, values, case.par, times, case.inputs_at(times)[0])
     return found and (found[0], ModelError(f"{found[1]} (error.solution holds the rows before)"))
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dalembert.checking import number, one_of, positive, shown
+from dalembert.checking import flag, number, one_of, positive, shown
 from dalembert.errors import ModelError, suggesting
 from dalembert.mechanisms import forces, joints, rotations
 from dalembert.mechanisms.description import Description, Where
@@ -58,14 +58,20 @@ class Acting(Description):
         rest: float = 0.0,
         damping: float = 0.0,
         freedom: str | None = None,
+        turns: bool = False,
     ) -> forces.TorsionSpring:
-        """A spring on a freedom of a joint: an angle, or the displacement of a slide; `rest` is its value without force."""
+        """A spring on a freedom of a joint: an angle, or the displacement of a slide; `rest` is its value without force.
+
+        Joint coordinates, and angles in the plane, count all turns. Directors, quaternions and angles in space do not: a run
+        stops where the spring is wound further than half a turn. With `turns` it is counted there too, by an auxiliary
+        coordinate without mass, which `gauss`, `radau-iia`, `murua` and `murua-ggl` take.
+        """
         one = self.get_joint(joint)
         k, d = number("stiffness", stiffness, ModelError), number("damping", damping, ModelError)
         if k < 0 or d < 0:
             raise ModelError(f"torsion spring {name!r}: stiffness {k:g} and damping {d:g} must not be negative")
         which, zero = self._freedom(one, freedom), number("rest", rest, ModelError)
-        out = forces.TorsionSpring(self._new(name), one.name, which, k, zero, d)
+        out = forces.TorsionSpring(self._new(name), one.name, which, k, zero, d, flag("turns", turns, ModelError))
         self._add(out)
         return out
 

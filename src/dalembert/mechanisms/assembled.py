@@ -13,7 +13,7 @@ from dalembert.errors import FileError, MethodError, ModelError, suggest
 from dalembert.mechanisms import carrying, wrenches
 from dalembert.mechanisms.coordinates import Coordinates, Made, Row
 from dalembert.mechanisms.drawing import picture
-from dalembert.mechanisms.forces import Motion
+from dalembert.mechanisms.forces import Motion, TorsionSpring
 from dalembert.mechanisms.repeating import Signed
 from dalembert.mechanisms.rotations import Array
 from dalembert.systems import plain
@@ -63,6 +63,7 @@ class Assembled(Mechanical):
     freedoms: int
     size: float  # how large the mechanism is
     tree: frozenset[str]  # joints that define coordinates: they have no multipliers
+    wound: dict[str, int]  # springs on angles that are not counted over turns, and where these are among the measures
     _carried: ca.Function | None = None  # what these carry, of all arguments, multipliers of `all_rows` and accelerations
     _recipes: Mapping[str, Callable[[], SX]] = {}
     _coordinates: Coordinates | None = None  # what it was made of; a system from a file has none
@@ -88,6 +89,7 @@ class Assembled(Mechanical):
         self.plates = dict(coordinates.plates)
         self.sensors = {s.name: s.measures for s in of.sensors.values()}
         self.tree = frozenset(branch.joint.name for branch in coordinates.branches) & self.joints.keys()
+        self.wound = wound(coordinates)
         self.define_results(coordinates, whole)
 
     def define_results(self, coordinates: Coordinates, whole: Assembled | None) -> None:
@@ -138,6 +140,7 @@ class Assembled(Mechanical):
             "least_norm",
             "freedoms",
             "tree",
+            "wound",
         ):
             setattr(out, name, getattr(self, name))
         own = tuple(Row("quaternion", i, True) for i in range(self.n - self.nv))
@@ -216,6 +219,7 @@ class Assembled(Mechanical):
             "sensors": self.sensors,
             "rows": [astuple(row) for row in self.rows], "all_rows": [astuple(row) for row in self.all_rows],
             "least_norm": self.least_norm, "freedoms": self.freedoms, "size": self.size, "tree": sorted(self.tree),
+            "wound": self.wound,
             "carried": dump(self.carried()) if self.tree else None,
         }  # fmt: skip
 
@@ -224,7 +228,7 @@ class Assembled(Mechanical):
         self.space, self.called = plain.size(plain.get(data, "space", int), "space", 2, 3), plain.get(data, "called", str)
         for key in ("masses", "inertias", "sensors"):
             setattr(self, key, {str(k): plain.of(v, key, str) for k, v in plain.get(data, key, dict).items()})
-        for key in ("drives", "plates"):
+        for key in ("drives", "plates", "wound"):
             setattr(self, key, {str(k): plain.size(v, key) for k, v in plain.get(data, key, dict).items()})
         self.joints = {}
         for entry in plain.each(plain.get(data, "joints", list), "joints", list):
@@ -242,3 +246,16 @@ class Assembled(Mechanical):
             if value.shape != (6 * len(self.joints), 1):
                 raise FileError(f"carried has the shape {value.shape}, not {(6 * len(self.joints), 1)}")
             self._carried = ca.Function("carried", [*self.symbols(), *extra], [value])
+
+
+def wound(coordinates: Coordinates) -> dict[str, int]:
+    """Torsion springs whose angle the coordinates know up to whole turns, and its place among the measures of joints."""
+    of, terms, out = coordinates.of, coordinates.terms, {}
+    columns = [(j.name, f.name) for j in of.joints.values() for f in j.freedoms]
+    springs = [part for part in of.forces.values() if isinstance(part, TorsionSpring) and part.stiffness]
+    frames = coordinates.frames(SX.sym("q", len(coordinates.names))) if springs else {}
+    for spring in springs:
+        which, joint = (spring.joint, spring.freedom), of.joints[spring.joint]
+        if not terms.counted(which, frames[joint.a], frames[joint.b]):
+            out[spring.name] = columns.index(which)
+    return out

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from casadi import SX
+
 from dalembert.checking import one_of
 from dalembert.errors import ModelError
 from dalembert.mechanisms import closing, redundancy
@@ -22,9 +24,14 @@ REDUNDANT = ("error", "remove", "least-norm")
 def coordinates_of(mechanism: Description, coordinates: str, rotation: str | None, vary: Sequence[str]) -> Coordinates:
     """The set of coordinates that was asked for."""
     known: dict[str, Callable[[Terms, str | None], Coordinates]] = {"absolute": absolute, "joint": Relative}
-    out = known[one_of("coordinates", coordinates, known, ModelError)](Terms(mechanism, vary), rotation)
+    terms = Terms(mechanism, vary)
+    out = known[one_of("coordinates", coordinates, known, ModelError)](terms, rotation)
     touches = [joint for joint in mechanism.joints.values() if isinstance(joint, Touch)]
-    return Pointed(out, touches) if touches else out
+    wanted = dict.fromkeys(which for term in terms.all for which in term.counts)
+    frames = out.frames(SX.sym("q", len(out.names))) if wanted else {}
+    ends = {which: mechanism.joints[which[0]] for which in wanted}
+    counting = [which for which, joint in ends.items() if not terms.counted(which, frames[joint.a], frames[joint.b])]
+    return Pointed(out, touches, counting) if touches or counting else out
 
 
 def assemble(

@@ -85,7 +85,7 @@ def _moving(at: Coordinates, frames: Mapping[str, Frame], x: Mapping[str, SX]) -
     for (name, freedom), value in next(iter(frames.values())).known.items():
         if name not in at.of.joints:  # of a body that nothing holds
             continue
-        if freedom == PLACES:
+        if freedom == PLACES or (name, freedom) in at.counting:  # variables beside the frames
             known[name, freedom] = value
             continue
         joint = at.of.joints[name]

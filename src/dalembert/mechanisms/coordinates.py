@@ -45,6 +45,7 @@ class Coordinates(ABC):
     called: ClassVar[str]
     names: tuple[str, ...]
     kinematics: Callable[[SX], SX] | None = None  # Z(q) in q' = Z(q) v, where velocities are not q'
+    counting: tuple[tuple[str, str], ...] = ()  # angles of joints that auxiliary coordinates count over all turns
 
     def __init__(self, terms: Terms) -> None:
         self.terms, self.of = terms, terms.of

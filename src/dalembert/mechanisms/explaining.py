@@ -1,4 +1,4 @@
-"""Why a step of a mechanism failed: coordinates that are singular there, joints that cannot stay closed."""
+"""Why a step of a mechanism failed, or a run is no result: singular coordinates, joints that cannot stay closed, turns."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from dalembert.mechanisms.assembled import Assembled
 from dalembert.mechanisms.closing import CLOSED, Constraints, unclosed
 from dalembert.mechanisms.redundancy import LARGEST
 from dalembert.systems.mechanical import Mechanical
+
+FAR = 2.0  # by which an angle changes from row to row: rows that are further apart do not tell where it went
 
 
 @kinds.explain.register
@@ -36,3 +38,23 @@ def _stuck(system: Assembled, q: Array, par: Array, t: float) -> DalembertError 
         return None
     said = unclosed(system, chosen, chosen.of, rows, found, "")
     return SingularConstraints(f"at t = {t:g} the mechanism is at a dead point, or at the end of what it can reach: {said}")
+
+
+@kinds.fault.register
+def _(system: Assembled, values: Values, times: Array, par: Array) -> tuple[int, DalembertError] | None:
+    """Springs that are wound further than half a turn, where the coordinates do not count turns: their force would jump."""
+    if not system.wound or len(times) < 2:
+        return None
+    at, columns = {"q": values["q"], "v": values["v"]}, list(system.wound.values())
+    x, rates = (system.numeric(role, par, **at, t=times)[:, columns] for role in ("measures", "measure_rates"))
+    ahead = np.diff(times)[:, None] * (rates[1:] + rates[:-1]) / 2
+    jumps = (np.abs(np.diff(x, axis=0) - ahead) > np.pi) & (np.abs(ahead) < FAR)
+    if not jumps.any():
+        return None
+    row = int(np.argmax(jumps.any(axis=1))) + 1
+    name = list(system.wound)[int(np.argmax(jumps[row - 1]))]
+    return row, ModelError(
+        f"torsion spring {name!r} is wound further than half a turn from the drawing at t = {times[row]:g}, which these "
+        "coordinates do not count; use assemble(coordinates='joint'), or torsion_spring(..., turns=True) (error.solution holds "
+        "the rows before)"
+    )

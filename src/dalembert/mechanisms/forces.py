@@ -25,7 +25,10 @@ class Spring:
 
 @dataclass(frozen=True, eq=False)
 class TorsionSpring:
-    """On a freedom `x` of a joint, an angle or a displacement: `V = k (x - x0)^2 / 2`, and a damper `d x'`."""
+    """On a freedom `x` of a joint, an angle or a displacement: `V = k (x - x0)^2 / 2`, and a damper `d x'`.
+
+    With `turns`, an angle is counted over all turns in any coordinates.
+    """
 
     name: str
     joint: str
@@ -33,6 +36,7 @@ class TorsionSpring:
     stiffness: float
     rest: float
     damping: float
+    turns: bool = False
 
 
 @dataclass(frozen=True, eq=False)

@@ -39,8 +39,9 @@ class Term:
     By its role the law gives: `"holonomic"` constraints; `"potential"` an energy; `"dissipation"` rows `(x, c)` with the power
     `c x'^2`, or `(x, c, d, s)` with that of dry friction beside it, `d tanh(x' / s) x'`; `"inertia"` rows `(x, i)` with the
     energy `i x'^2 / 2`; `"input"` an `x`, so that the input has the power `u x'`; `"nonholonomic"` an `x` with `x' = 0`;
-    `"friction"` `(x, grip, speed)`, see `rubbing`; `"contact"` and `"slip"` holonomic and nonholonomic ones with the
-    parameters of a point of contact, see `points`. `data` are numbers, or names of parameters.
+    `"friction"` `(x, grip, speed)`, see `rubbing`; `"contact"`, `"slip"` and `"stored"` holonomic and nonholonomic constraints
+    and energies with auxiliary variables, points of contact and counted angles, see `points`. `data` are numbers, or names of
+    parameters.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Term:
     data: Mapping[str, Array | str]
     rows: tuple[int, ...] | None = None
     joint: str = ""  # whose force friction depends on
+    counts: tuple[tuple[str, str], ...] = ()  # angles of joints, (joint, freedom), that it needs over all turns
 
 
 class Parameters:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 
 import casadi as ca
@@ -42,8 +43,11 @@ class Terms:
         for part in mechanism.forces.values():
             ADDING[type(part)](self, part)
 
-    def add(self, name: str, role: str, bodies: tuple[str, ...], law: Law, data: Mapping[str, Array | str]) -> None:
-        self.all.append(Term(name, role, bodies, law, data))
+    def add(
+        self, name: str, role: str, bodies: tuple[str, ...], law: Law, data: Mapping[str, Array | str],
+        counts: tuple[tuple[str, str], ...] = (),
+    ) -> None:  # fmt: skip
+        self.all.append(Term(name, role, bodies, law, data, counts=counts))
 
     def role(self, *roles: str) -> list[Term]:
         """The terms of a role."""
@@ -173,6 +177,17 @@ class Terms:
         """Whether the value of a freedom is no angle, or one that is counted over all turns."""
         return which in B.known or not self.is_angle(*which) or (A.angle is not None and B.angle is not None)
 
+    def count(self, name: str, freedom: str) -> Term:
+        """Add `sin(x - measured) = 0`: `x`, which frames know, is the angle of a joint over all turns."""
+        ends, _, measured, data = self.measure(name, freedom)
+
+        def function(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            return ca.sin(F[1].known[name, freedom] - measured(replace(F[0], known={}), replace(F[1], known={}), d))
+
+        out = Term(f"turns of {name}.{freedom}", "contact", ends, Law(("turns", name, freedom), function), data)
+        self.all.append(out)
+        return out
+
     def numbers(self, data: Mapping[str, Array | str]) -> dict[str, SX]:
         """Data as numbers, those of parameters at their values."""
         return {k: SX(ca.DM(self.parameters.values[x] if isinstance(x, str) else x)) for k, x in data.items()}
@@ -183,7 +198,10 @@ class Terms:
         return next(f.turns for f in joint.freedoms if f.name == freedom)
 
     def _coupling(self, name: str, first: tuple[str, str], second: tuple[str, str], ratio: float) -> None:
-        """`x1 - x1(0) = ratio (x2 - x2(0))`, by a constraint that does not change where an angle is counted from 0 again."""
+        """`x1 - x1(0) = ratio (x2 - x2(0))`, by a constraint that does not change where an angle is counted from 0 again.
+
+        Of two angles, with a ratio that is no fraction of small numbers, the second one is needed over all turns.
+        """
         ends1, key1, x1, data1 = self.measure(*first, end="1")
         ends2, key2, x2, data2 = self.measure(*second, end="2")
         bodies = tuple(dict.fromkeys((*ends1, *ends2)))
@@ -194,6 +212,7 @@ class Terms:
         whole = Fraction(ratio).limit_denominator(TEETH)
         p, q = abs(whole.numerator), whole.denominator
         rational = abs(float(whole) - ratio) <= 1e-12 * abs(ratio) and p <= TEETH
+        counts = (second,) if turns1 and turns2 and not rational else ()
         if not turns1 and turns2:  # scaled so that the angle enters with the factor 1
             one, other = 1 / ratio, 1.0
         elif turns1 and turns2 and rational:
@@ -215,10 +234,7 @@ class Terms:
             gap = d["one"] * x1(A1, B1, d) - d["other"] * x2(A2, B2, d) - d["offset"]
             return gap if self.counted(first, A1, B1) and self.counted(second, A2, B2) else ca.sin(gap)
 
-        wraps = not self.of.flat and (turns1 or turns2)
-        periodic = (rational or not turns1) and turns2
-        role = "holonomic" if not wraps or periodic else "nonholonomic"
-        self.add(name, role, bodies, Law(("coupling", key1, key2, at, role), function), data)
+        self.add(name, "holonomic", bodies, Law(("coupling", key1, key2, at, bool(counts)), function), data, counts)
 
     # ---- what acts ---------------------------------------------------------------------------------------
 
@@ -257,7 +273,8 @@ class Terms:
                 "stiffness": self.parameters.add("stiffness", part.name, part.stiffness),
                 "rest": self.parameters.add("rest", part.name, part.rest),
             }
-            self.add(part.name, "potential", ends, Law(("torsion", key), energy), data | more)
+            counts = ((part.joint, part.freedom),) if part.turns and self.is_angle(part.joint, part.freedom) else ()
+            self.add(part.name, "potential", ends, Law(("torsion", key, bool(counts)), energy), data | more, counts)
         self._viscous(part.name, "damping", part.damping, part.joint, part.freedom)
 
     def _viscous(self, name: str, quantity: str, value: float, joint: str, freedom: str) -> None:

@@ -92,8 +92,11 @@ def explain(system: System, values: Values, par: Array, t: float, h: float, u: A
 
 
 @singledispatch
-def fault(system: System, states: Array, times: Array, par: Array) -> tuple[int, DalembertError] | None:
-    """The first row of a run at which the equations have changed their character, and what to say of it."""
+def fault(system: System, values: Values, times: Array, par: Array) -> tuple[int, DalembertError] | None:
+    """The first row of a run at which the equations have changed their character, and what to say of it.
+
+    `values` are the states of all rows by name.
+    """
     return None
 
 

@@ -207,13 +207,13 @@ def _(system: PortHamiltonian, values: Values, par: Array, t: float, h: float, u
 
 
 @kinds.fault.register
-def _(system: PortHamiltonian, states: Array, times: Array, par: Array) -> tuple[int, DalembertError] | None:
+def _(system: PortHamiltonian, values: Values, times: Array, par: Array) -> tuple[int, DalembertError] | None:
     """The first row at which the invertible block of a state-dependent `E` has become singular, or has passed through it."""
     blocks = None if system.constant_E else system.blocks()
-    if blocks is None or not len(states):
+    if blocks is None or not len(times):
         return None
-    values = system.numeric("E", par, x=states, t=times).reshape(len(states), system.n, system.n)
-    core = values[:, blocks[0]][:, :, blocks[1]]
+    E = system.numeric("E", par, x=values["x"], t=times).reshape(len(times), system.n, system.n)
+    core = E[:, blocks[0]][:, :, blocks[1]]
     sign, size = np.linalg.slogdet(core)
     bad = (sign != sign[0]) | (size < np.median(size) - 25)
     if not bad.any():
