@@ -69,6 +69,7 @@ static void products(double *restrict o, double **s, int **p, const long *n)
         case 2: sums(o, a, b, e, i, j, m, 2); break;
         case 3: sums(o, a, b, e, i, j, m, 3); break;
         case 4: sums(o, a, b, e, i, j, m, 4); break;
+        case 5: sums(o, a, b, e, i, j, m, 5); break;
         case 6: sums(o, a, b, e, i, j, m, 6); break;
         default: sums(o, a, b, e, i, j, m, c);
         }

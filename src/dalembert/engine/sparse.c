@@ -91,27 +91,33 @@ DA_EXPORT void da_rows(long n, const int *begin, const int *row, const int *pare
 
 static int factorise(da_factor *f)
 {
-    const int *lp = f->lp, *li = f->li, *list = f->list;
-    double *l = f->l, *d = f->d, *inverse = f->inverse, *y = f->y;
-    int *next = f->next;
+    const int *restrict lp = f->lp, *restrict li = f->li, *restrict list = f->list, *restrict row = f->row;
+    const double *restrict x = f->x;
+    double *restrict l = f->l, *restrict d = f->d, *restrict inverse = f->inverse, *restrict y = f->y, last = 0.0;
+    int *restrict next = f->next;
     const long n = f->n;
     for (long i = 0; i < n; i++) { next[i] = lp[i]; y[i] = 0.0; }
     for (int k = 0; k < n; k++) {
         double pivot = 0.0;
         for (int p = f->begin[k]; p < f->begin[k + 1]; p++)
-            if (f->row[p] == k) pivot = f->x[p];
-            else y[f->row[p]] = f->x[p];
-        for (const int *end = list + f->starts[k + 1], *at = list + f->starts[k]; at < end; at++) {
-            const int c = *at, e = next[c]++;
-            const double own = y[c];
-            for (int j = lp[c]; j < e; j++) y[li[j]] -= l[j] * own;
-            l[e] = own * inverse[c];
-            pivot -= own * l[e];
+            if (row[p] == k) pivot = x[p];
+            else y[row[p]] = x[p];
+        const int *at = list + f->starts[k], *end = list + f->starts[k + 1];
+        double own = at < end ? y[*at] : 0.0;
+        while (at < end) { /* what the next column needs, and the last pivot, do not go by way of memory */
+            const int c = *at++, e = next[c]++, to = at < end ? *at : -1, direct = lp[c] < e && li[lp[c]] == to;
+            const double scaled = own * (c == k - 1 ? last : inverse[c]);
+            double ahead = 0.0;
+            pivot -= own * scaled;
             y[c] = 0.0;
+            if (direct) ahead = y[to] - l[lp[c]] * own;
+            for (int j = lp[c] + direct; j < e; j++) y[li[j]] -= l[j] * own;
+            l[e] = scaled;
+            own = direct || to < 0 ? ahead : y[to];
         }
         d[k] = pivot;
         if (pivot == 0.0) return 0;
-        inverse[k] = 1 / pivot;
+        inverse[k] = last = 1 / pivot;
     }
     return 1;
 }
