@@ -2,8 +2,9 @@
 
 import casadi as ca
 import numpy as np
+import pytest
 
-from dalembert.systems.instructions import operation, walk
+from dalembert.systems.instructions import batches, operation, walk
 
 
 def test_a_walk_with_symbols_gives_the_function_back():
@@ -32,3 +33,24 @@ def test_the_operations_are_those_of_the_expression():
     seen = []
     walk(f, lambda a, k: k, lambda c: c, lambda op, values: seen.append((op, len(values))))
     assert seen == [(ca.OP_TANH, 1), (ca.OP_FMAX, 2), (ca.OP_CONSTPOW, 2)]
+
+
+def test_batches_do_operations_of_one_kind_together_and_after_what_they_need():
+    x, y = ca.SX.sym("x", 20), ca.SX.sym("y")
+    value = ca.sumsqr(ca.sin(x * y) + x**2) + 3.0 * y
+    f = ca.Function("f", [x, y], [value])
+    parts, marks, outputs = batches(f, [True, False])
+    done: dict[int, float] = {}
+    at = [np.random.default_rng(0).normal(size=20), np.array([0.7])]
+    for part in parts:
+        for n, node in enumerate(part.nodes):
+            if part.op == ca.OP_INPUT:
+                done[node] = at[part.which][part.operands[0][n]]
+            elif part.op == ca.OP_CONST:
+                done[node] = f.instruction_constant(part.operands[0][n])
+            else:
+                done[node] = float(operation(part.op, [ca.SX(done[below[n]]) for below in part.operands]))
+    assert done[outputs[0][0]] == pytest.approx(float(f(*at)), rel=1e-15)
+    assert marks[outputs[0][0]]
+    assert max(len(part.nodes) for part in parts) == 20
+    assert len(parts) < 40

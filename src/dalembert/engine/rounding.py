@@ -4,40 +4,64 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.engine.newton import TINY
-from dalembert.systems.instructions import called, operation, walk
+from dalembert.systems.instructions import Batch, batches, called, operation
 
 SX = ca.SX
 
 
-@dataclass
+class _Store:
+    """What is known of all nodes of a function: values, magnitudes, sizes of terms, and of the terms of these."""
+
+    def __init__(self, count: int) -> None:
+        self.lists = [[SX(0.0)] * count for _ in range(4)]
+
+    def column(self, k: int, nodes: list[int]) -> SX:
+        own = self.lists[k]
+        return own[nodes[0]] if len(nodes) == 1 else ca.vertcat(*(own[node] for node in nodes))
+
+    def put(self, nodes: list[int], *columns: SX) -> None:
+        """Set all that is known of some nodes; the last column stands for those that are not given."""
+        if len(nodes) == 1:
+            for k, own in enumerate(self.lists):
+                own[nodes[0]] = columns[min(k, len(columns) - 1)]
+            return
+        split = [ca.vertsplit(x) for x in columns]
+        for k, own in enumerate(self.lists):
+            for node, x in zip(nodes, split[min(k, len(split) - 1)], strict=True):
+                own[node] = x
+
+
 class _Sized:
-    """A value with the sizes of its terms and of the terms of these; data, which do not vary, are their own size."""
+    """Values with their magnitudes and the sizes of their terms; data, which do not vary, are their own size."""
 
-    value: SX
-    sizes: tuple[SX, SX] | None = None
+    def __init__(self, store: _Store, nodes: list[int], varies: bool) -> None:
+        self._store, self._at, self.varies = store, nodes, varies
 
-    @property
-    def varies(self) -> bool:
-        return self.sizes is not None
+    def _column(self, k: int) -> SX:
+        return self._store.column(k, self._at)
+
+    @cached_property
+    def value(self) -> SX:
+        return self._column(0)
 
     @cached_property
     def magnitude(self) -> SX:
-        return SX.unary(ca.OP_FABS, self.value)
+        return self._column(1)
 
-    @property
+    @cached_property
     def terms(self) -> SX:
-        return self.magnitude if self.sizes is None else self.sizes[0]
+        return self._column(2)
 
-    @property
+    @cached_property
     def rounding(self) -> SX:
-        return self.magnitude if self.sizes is None else self.sizes[1]
+        return self._column(3)
 
 
 def sizes(function: ca.Function, values: Sequence[SX], given: Sequence[SX | None]) -> tuple[SX, SX]:
@@ -49,31 +73,52 @@ def sizes(function: ca.Function, values: Sequence[SX], given: Sequence[SX | None
     one without is data, exact as it is.
     """
     f = function if function.is_a("SXFunction") else function.expand()
-    slopes: dict[int, ca.Function] = {}
-
-    def source(argument: int, entry: int) -> _Sized:
-        x, size = values[argument].nz[entry], given[argument]
-        return _Sized(x) if size is None else _Sized(x, (ca.fabs(x), size.nz[entry]))
-
-    def apply(op: int, operands: list[_Sized]) -> _Sized:
-        z = _Sized(operation(op, [v.value for v in operands]))
-        if any(v.varies for v in operands):
-            z.sizes = _terms(op, z, operands[0], operands[-1]), _rounding(op, z, operands, slopes)
-        return z
-
-    def call(g: ca.Function, operands: list[_Sized]) -> list[_Sized]:
-        """What is not written out is taken as exact but for its own size."""
-        out = [_Sized(v) for v in called(g, [v.value for v in operands])]
-        return [_Sized(z.value, (z.magnitude, z.magnitude)) if any(v.varies for v in operands) else z for z in out]
-
-    out = walk(f, source, lambda c: _Sized(SX(c)), apply, call)[0]
-    pattern = f.sparsity_out(0)
-    if not out:
+    parts, varies, outputs = batches(f, [size is not None for size in given])
+    store = _Store(len(varies))
+    for part in parts:
+        if part.op == ca.OP_INPUT:
+            entries, size = part.operands[0], given[part.which]
+            x = values[part.which].nz[entries]
+            magnitude = ca.fabs(x)
+            store.put(part.nodes, x, magnitude, magnitude, magnitude if size is None else size.nz[entries])
+        elif part.op == ca.OP_CONST:
+            x = SX([f.instruction_constant(k) for k in part.operands[0]])
+            store.put(part.nodes, x, ca.fabs(x))
+        elif part.op == ca.OP_CALL:  # what is not written out is taken as exact but for its own size
+            below = [store.lists[0][k] for k in part.operands[0]]
+            found = called(f.instructions_sx()[part.which].which_function(), below)
+            x = ca.vertcat(*(found[k] for k in part.results))
+            store.put(part.nodes, x, ca.fabs(x))
+        else:
+            _apply(part, store, varies)
+    pattern, (own, *_) = f.sparsity_out(0), outputs
+    if not own:
         return SX(pattern), SX(pattern)
-    return SX(pattern, ca.vertcat(*(v.terms for v in out))), SX(pattern, ca.vertcat(*(v.rounding for v in out)))
+    out = _Sized(store, own, True)
+    return SX(pattern, out.terms), SX(pattern, out.rounding)
 
 
-def _terms(op: int, z: _Sized, a: _Sized, b: _Sized) -> SX:
+def _apply(part: Batch, store: _Store, varies: list[bool]) -> None:
+    """Operations of one kind."""
+    operands = [_Sized(store, nodes, varies[nodes[0]]) for nodes in part.operands]
+    x = operation(part.op, [v.value for v in operands])
+    magnitude = SX.unary(ca.OP_FABS, x)
+    if not any(v.varies for v in operands):
+        store.put(part.nodes, x, magnitude)
+        return
+    z = _Result(x, magnitude)
+    store.put(part.nodes, x, magnitude, _terms(part.op, z, operands[0], operands[-1]), _rounding(part.op, z, operands))
+
+
+@dataclass
+class _Result:
+    """What operations give."""
+
+    value: SX
+    magnitude: SX
+
+
+def _terms(op: int, z: _Result, a: _Sized, b: _Sized) -> SX:
     """The size of the terms of one operation."""
     if op in (ca.OP_ADD, ca.OP_SUB):
         return _add(a.terms, b.terms)
@@ -90,7 +135,7 @@ def _terms(op: int, z: _Sized, a: _Sized, b: _Sized) -> SX:
     return z.magnitude
 
 
-def _rounding(op: int, z: _Sized, values: list[_Sized], slopes: dict[int, ca.Function]) -> SX:
+def _rounding(op: int, z: _Result, values: list[_Sized]) -> SX:
     """The size of one operation in a running error analysis."""
     a, b = values[0], values[-1]
     if op in (ca.OP_ADD, ca.OP_SUB):
@@ -104,35 +149,47 @@ def _rounding(op: int, z: _Sized, values: list[_Sized], slopes: dict[int, ca.Fun
     if op == ca.OP_MUL:
         if not (a.varies and b.varies):
             return _mul(a.rounding, b.rounding)
-        return SX.binary(ca.OP_FMAX, _mul(a.magnitude, b.rounding), _mul(b.magnitude, a.rounding))
+        return _larger(_mul(a.magnitude, b.rounding), _mul(b.magnitude, a.rounding))
     if op == ca.OP_DIV:
-        return (ca.fmax(a.rounding, z.magnitude * b.rounding) if b.varies else a.rounding) / b.magnitude
+        return (_larger(a.rounding, _mul(z.magnitude, b.rounding)) if b.varies else a.rounding) / b.magnitude
     if op == ca.OP_INV:
         return z.value**2 * a.rounding
     if op == ca.OP_SQRT:  # at zero it changes by the root of what its argument changes by
-        return ca.fmax(z.value, a.rounding / (ca.fmax(2 * z.value, ca.sqrt(a.rounding)) + TINY))
+        return _larger(z.value, a.rounding / (_larger(2 * z.value, ca.sqrt(a.rounding)) + TINY))
     if op == ca.OP_IF_ELSE_ZERO:
         return ca.if_else(a.value, b.rounding, 0)
     if op in (ca.OP_POW, ca.OP_CONSTPOW):  # the exponent is taken as exact
         slope = b.value * a.value ** (b.value - 1)
-        return ca.fmax(z.magnitude, ca.if_else(a.rounding > 0, ca.fabs(slope) * a.rounding, 0))
-    if op not in slopes:
-        symbols = [SX.sym("s") for _ in values]
-        value = operation(op, symbols)
-        slopes[op] = ca.Function("slopes", symbols, [ca.jacobian(value, s) for s in symbols])
-    change = SX(0.0)
-    for slope, v in zip(slopes[op].call([v.value for v in values]), values, strict=True):
+        return _larger(z.magnitude, ca.if_else(a.rounding > 0, ca.fabs(slope) * a.rounding, 0))
+    change = SX.zeros(z.value.numel())
+    for slope, v in zip(_slopes(op, [v.value for v in values]), values, strict=True):
         change += ca.if_else(v.rounding > 0, ca.fabs(slope) * v.rounding, 0)
-    return ca.fmax(z.magnitude, change)
+    return _larger(z.magnitude, change)
+
+
+def _slopes(op: int, values: list[SX]) -> list[SX]:
+    """The derivatives of an operation by its operands."""
+    return [x.T for x in _derivatives(op, len(values)).call([x.T for x in values])]
+
+
+@cache
+def _derivatives(op: int, count: int) -> ca.Function:
+    symbols = [SX.sym("s") for _ in range(count)]
+    value = operation(op, symbols)
+    return ca.Function("slopes", symbols, [ca.densify(ca.jacobian(value, s)) for s in symbols])
 
 
 def _add(a: SX, b: SX) -> SX:
-    """Without the checks of shapes that an operator makes: these are scalars."""
+    """Without the checks of shapes that an operator makes: these are columns of one length."""
     return SX.binary(ca.OP_ADD, a, b)
 
 
 def _mul(a: SX, b: SX) -> SX:
     return SX.binary(ca.OP_MUL, a, b)
+
+
+def _larger(a: SX, b: SX) -> SX:
+    return SX.binary(ca.OP_FMAX, a, b)
 
 
 def rounding_of(

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 import casadi as ca
 
 SX = ca.SX
 T = TypeVar("T")
+FEW = 8  # operations: fewer are done one by one
 
 
 def walk(
@@ -42,6 +45,71 @@ def walk(
         else:
             work[o[0]] = apply(op, [work[j] for j in i])
     return [[values[k] for k in range(f.nnz_out(n))] for n, values in enumerate(outputs)]
+
+
+@dataclass
+class Batch:
+    """Operations of one kind that do not wait for each other; or sources of one argument, or constants, or one call."""
+
+    op: int
+    nodes: list[int]  # their numbers
+    operands: list[list[int]]  # numbers of nodes; of sources the entries, of constants the lines, of a call all of its operands
+    which: int = -1  # the argument of sources, the line of a call
+    results: tuple[int, ...] = ()  # the nonzeros of the results of a call that are used
+
+
+def batches(f: ca.Function, marked: Sequence[bool]) -> tuple[list[Batch], list[bool], list[list[int]]]:
+    """The operations of a function of single numbers in batches, in an order in which they can be done.
+
+    What depends on a `marked` argument is marked as well; the operations of a batch have operands of the same marks. Of few
+    each is a batch. Returned are the batches, the marks of all nodes, and for each output the nodes of its nonzeros.
+    """
+    work: dict[int, int] = {}
+    marks, levels = list[bool](), list[int]()
+    found: dict[tuple[int, ...], list[tuple[int, ...]]] = defaultdict(list)
+    calls: dict[tuple[int, ...], Batch] = {}
+    outputs = [[-1] * f.nnz_out(n) for n in range(f.n_out())]
+    for k in range(f.n_instructions()):
+        op, i, o = f.instruction_id(k), f.instruction_input(k), f.instruction_output(k)
+        node, level, mark = len(levels), 0, False
+        if op == ca.OP_OUTPUT:
+            outputs[o[0]][o[1]] = work[i[0]]
+            continue
+        if op == ca.OP_INPUT:
+            mark = marked[i[0]]
+            found[0, op, i[0]].append((node, i[1]))
+        elif op == ca.OP_CONST:
+            found[0, op].append((node, k))
+        elif op == ca.OP_CALL:
+            below = [work[j] for j in i]
+            level, mark = 1 + max((levels[j] for j in below), default=0), any(marks[j] for j in below)
+            used = tuple(n for n, j in enumerate(o) if j >= 0)
+            calls[level, op, k] = Batch(op, list(range(node, node + len(used))), [below], k, used)
+        elif len(i) == 1:
+            a = work[i[0]]
+            level, mark = 1 + levels[a], marks[a]
+            found[level, op, mark].append((node, a))
+        else:
+            a, b = work[i[0]], work[i[1]]
+            level, mark = 1 + (levels[a] if levels[a] > levels[b] else levels[b]), marks[a] or marks[b]
+            found[level, op, marks[a], marks[b]].append((node, a, b))
+        for j in o:
+            if j >= 0:
+                work[j] = len(levels)
+                levels.append(level)
+                marks.append(mark)
+    out: list[Batch] = []
+    for key in sorted([*found, *calls]):
+        if key in calls:
+            out.append(calls[key])
+            continue
+        rows, which = found[key], key[2] if key[1] == ca.OP_INPUT else -1
+        if len(rows) < FEW:
+            out += [Batch(key[1], [row[0]], [[k] for k in row[1:]], which) for row in rows]
+        else:
+            nodes, *operands = ([*column] for column in zip(*rows, strict=True))
+            out.append(Batch(key[1], nodes, operands, which))
+    return out, marks, outputs
 
 
 def operation(op: int, values: list[SX]) -> SX:
