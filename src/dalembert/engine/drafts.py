@@ -22,14 +22,16 @@ def hoisted(step: Step, common: list[SX], factors: Factors) -> Step:
     """The step with its fixed factors taken together and out; a large one is left as it is, since nothing compiles it."""
     solves = step.solves
     inputs = [*common, *(y for s in solves for y in (s.unknowns, s.last, s.before))]
-    groups = [[e for s in solves for e in (s.residual, s.guess)], list(step.next.values()), [step.lam], list(step.work.values())]
+    ends = [*step.next.values(), step.lam, *step.work.values()]
     with as_written():
-        outputs = shared([ca.densify(SX(e)) for group in groups for e in group])
-        function = ca.Function("step", inputs, outputs)
-        if function.n_instructions() > LONG:
+        outputs = shared([ca.densify(SX(e)) for e in (*(e for s in solves for e in (s.residual, s.guess)), *ends)])
+        if ca.Function("step", inputs, outputs).n_instructions() > LONG:
             return step
-        unknowns = ca.vertcat(*(s.unknowns for s in solves))
-        function = ca.Function("step", inputs, shared(affine.collected(function, inputs, unknowns)))
+        # what a solve finds is known to all later ones
+        parts = [(outputs[2 * k : 2 * k + 2], s.unknowns) for k, s in enumerate(solves)]
+        parts.append((outputs[2 * len(solves) :], ca.vertcat(*(s.unknowns for s in solves))))
+        found = [e for part, own in parts for e in affine.collected(ca.Function("part", inputs, part), inputs, own)]
+        function = ca.Function("step", inputs, shared(found))
         moving = range(len(common), len(inputs), 3)
         new = iter(factors.collected(function, inputs, (2, 4), moving))  # fixed are h and parameters
         changed = tuple(replace(s, residual=next(new), guess=next(new)) for s in solves)
@@ -52,27 +54,29 @@ class Draft:
         J = ca.jacobian(fast.residual, self.x)
         order = order or elimination.structural_order(J.sparsity(), solve.levels)
         linear = not ca.depends_on(J, self.x)
-        zero = ca.substitute(fast.residual, self.x, SX.zeros(n)) if linear else fast.residual
+        right = -ca.substitute(fast.residual, self.x, SX.zeros(n)) if linear else SX(0, 1)
         own = {v.element_hash() for v in ca.symvar(ca.veccat(self.x, *common, factors.all))}
         others = [v for v in ca.symvar(ca.veccat(J, fast.residual)) if v.element_hash() not in own]
-        self.guess = SX.zeros(n) if linear else fast.guess
+        self.guess, self.start = SX.zeros(n) if linear else fast.guess, list[SX]()
         with as_written():
             frozen = ca.substitute(J, self.x, self.at)
-            self.changed = self._change(frozen, fast.residual, order, self.x)
-            self.start = self._change(J, zero, order, SX.zeros(n)) if linear else []
+            change = elimination.solve(frozen, fast.residual, order)
+            self.changed = [self.x - change, self._size(change, fast.residual, self.at)]
+            if linear:  # from zero
+                change = elimination.solve(J, right, order)
+                self.start = [change, self._size(change, right, SX.zeros(n))]
             inputs = [*common, factors.all, ca.veccat(*others), self.x, self.at, self.scale]
             function = ca.Function("change", inputs, [*self.changed, *self.start])
             if function.n_instructions() < LONG:
                 new = factors.collected(function, inputs, (2, 4), range(len(inputs) - 4, len(inputs) - 1))
                 self.changed, self.start = shared(new[:2]), new[2:]
 
-    def _change(self, J: SX, residual: SX, order: Order, x: SX) -> list[SX]:
-        """The next iterate, and the square of the size of the change."""
-        change = elimination.solve(J, residual, order)
+    def _size(self, change: SX, residual: SX, at: SX) -> SX:
+        """The square of the size of a change."""
         if self.seen is None:
-            return [x - change, squares(self.scale * residual)]
-        weight = 1 / (ca.fabs(x if x.is_zero() else self.at)[self.seen] + self.scale + TINY)
-        return [x - change, squares(weight * change[self.seen])]
+            return squares(self.scale * residual)
+        weight = 1 / (ca.fabs(at)[self.seen] + self.scale + TINY)
+        return squares(weight * change[self.seen])
 
 
 def squares(x: SX) -> SX:

@@ -183,13 +183,16 @@ def solve(J: SX, b: SX, order: list[tuple[int, int]]) -> SX:
 
 
 def _times(a: SX, b: SX) -> SX:
-    """A product in which factors of one are left out."""
-    if a.is_one():
+    """A product in which factors of one are left out, and zero where one is zero."""
+    if a.is_one() or b.is_zero():
         return b
-    return a if b.is_one() else SX.binary(ca.OP_MUL, a, b)
+    return a if b.is_one() or a.is_zero() else SX.binary(ca.OP_MUL, a, b)
 
 
 def _minus(a: SX, b: SX) -> SX:
+    """A difference from which zeros are left out."""
+    if a.is_zero() or b.is_zero():
+        return -b if a.is_zero() else a
     return SX.binary(ca.OP_SUB, a, b)
 
 

@@ -39,6 +39,7 @@ typedef struct {
 HEAD = f"""#include <math.h>
 #define DA_EXPORT __attribute__((visibility("default")))
 #define DA_RARE static __attribute__((noinline))
+#define DA_RARELY(x) __builtin_expect(!!(x), 0)
 static inline double da_sign(double x) {{ return x < 0 ? -1.0 : x > 0 ? 1.0 : x; }}
 {RECORDS}"""
 ROWS = "const double *par, const double *u, const double *scale, double t, double h"
@@ -157,7 +158,7 @@ class Loop:
             "next": self._assign(state, self.next) + " ".join(after),
             "write": " ".join(write),
             "begin": self._each("last[{0}] = from.last[{0}];") + self._each("before[{0}] = from.before[{0}];"),
-            "older": self._each("before[{0}] = last[{0}];"),
+            "older": self._older(),
             "found": self._each(f"out_unknowns[row * {p.n_unknowns} + {{0}}] = last[{{0}}];"),
             "end": self._each("to.last[{0}] = last[{0}];") + self._each("to.before[{0}] = before[{0}];"),
             "store": self._store(),
@@ -170,12 +171,18 @@ class Loop:
         places = f"#define DA_RARE_WORK {w.work}"
         return "\n".join([HEAD, places, called(self.graph.called), looks, parts, loop])
 
-    def _each(self, statement: str) -> str:
-        """A statement for each unknown; one by one where there are few, so that they stay in registers."""
+    def _each(self, statement: str, begin: int = 0, end: int | None = None) -> str:
+        """A statement for each unknown, or for some; one by one where there are few, so that they stay in registers."""
         n = self.program.n_unknowns
+        end = n if end is None else end
         if n <= FEW:
-            return " ".join(statement.format(j) for j in range(n))
-        return f"for (int j = 0; j < {n}; j++) {statement.format('j')}"
+            return " ".join(statement.format(j) for j in range(begin, end))
+        return f"for (int j = {begin}; j < {end}; j++) {statement.format('j')}"
+
+    def _older(self) -> str:
+        """What was found two steps ago, of the solves whose guesses look there; linear ones have none."""
+        places = zip(self.offsets, self.offsets[1:], self.solves, strict=False)
+        return " ".join(self._each("before[{0}] = last[{0}];", a, b) for a, b, s in places if not s.stage.linear)
 
     def _store(self) -> str:
         return " ".join(f"state[{i}] = {self.writer.variable(f's{i}')};" for i in range(self.program.n_state))

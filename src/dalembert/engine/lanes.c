@@ -51,7 +51,7 @@ DA_EXPORT void da_ensemble(long members, long steps, double t0, double h0, const
                 }
             }
             if (!da_any(alive)) break;
-            for (int j = 0; j < $unknowns; j++) before[j] = last[j];
+            $older
             $shift
             $work
             $next

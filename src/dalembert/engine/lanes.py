@@ -70,6 +70,7 @@ class _Loop(Loop):
             "solves": "".join(self._solve_text(k) for k in range(len(self.solves))),
             "finish": self._block([*self.next, *self.lam, *self.work, *self.check], STEP, "\n            "),
             "check": w.use(self.check[0]),
+            "older": self._older(),
             "shift": " ".join(
                 f"last[{o + i}] = x{k}_{i};" for k, o in enumerate(self.offsets[:-1]) for i in range(p.stages[k].n)
             ),

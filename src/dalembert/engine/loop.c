@@ -24,7 +24,7 @@ da_steps(long steps, long first, double t0, double h, const da_memory from, cons
     $run
     $load
     for (i = 0; i < steps; i++) {
-        const int looking = i == 0 ? look != 0 : ((first + i) & $weigh) == 0;
+        const int looking = DA_RARELY(i == 0 ? look != 0 : ((first + i) & $weigh) == 0);
         int looked = looking;
         t = t0 + (double)(first + i) * h;
         $solves

@@ -1,5 +1,5 @@
         /* solve $k: the rule for stopping is that of newton.py, word by word */
-        if (looking) { $store weigh$k(w + DA_RARE_WORK, state, $known, 0, par, u, 0, t, h, scale + $offset); }
+        if (DA_RARELY(looking)) { $store weigh$k(w + DA_RARE_WORK, state, $known, 0, par, u, 0, t, h, scale + $offset); }
         $step
         $unknowns
         {
@@ -44,7 +44,7 @@
         settled$k:
             single$k = $linear && count == 2 && size <= limits.exact;
         judged$k:
-            if (look) {
+            if (DA_RARELY(look)) {
                 looked = 1; /* what follows from a solution that is out of the ordinary is looked at as well */
                 const double found[] = {$found 0};
                 $store

@@ -78,6 +78,53 @@ static inline V da_row(const double *row, double factor)
     return r;
 }
 
+/* Sine and cosine of all lanes to less than one unit in the last place: pi/2 in parts of 33 bits (Cody, Waite 1980), and the
+   polynomials of fdlibm (Sun Microsystems 1993). What is too far away for that, or no number, is left to the C library. */
+#define DA_FAR 4e5
+#define DA_ROUND 6755399441055744.0 /* 1.5 * 2^52: what is added to it is rounded to an integer, which stands in its last bits */
+static inline W da_pick(I mask, W a, W b) { return (W)(((I)a & mask) | ((I)b & ~mask)); }
+
+static inline int da_near(W x)
+{
+    const I beyond = ~((x <= da_wide(DA_FAR)) & (x >= da_wide(-DA_FAR)));
+    long any = beyond[0];
+    DA_UNROLL
+    for (int e = 1; e < DA_W; e++) any |= beyond[e];
+    return !any;
+}
+
+/* The sine of x + turns * pi / 2. */
+static inline W da_turned(W x, long turns)
+{
+    const W rounded = x * 0.63661977236758138 + DA_ROUND, n = rounded - DA_ROUND, t = x - n * 1.57079632673412561417e+00;
+    const W r = t - n * 6.07710050630396597660e-11, w = n * 2.02226624879595063154e-21 - ((t - r) - n * 6.07710050630396597660e-11);
+    const W y = r - w, rest = (r - y) - w, z = y * y, v = z * y, zz = z * z, half = 0.5 * z, one = 1.0 - half;
+    const W s = 8.33333333332248946124e-03 + z * (-1.98412698298579493134e-04 + z * 2.75573137070700676789e-06)
+              + z * zz * (-2.50507602534068634195e-08 + z * 1.58969099521155010221e-10);
+    const W c = z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03 + z * 2.48015872894767294178e-05))
+              + zz * zz * (-2.75573143513906633035e-07 + z * (2.08757232129817482790e-09 + z * -1.13596475577881948265e-11));
+    const W sine = y - ((z * (0.5 * rest - v * s) - rest) - v * -1.66666666666666324348e-01);
+    const W cosine = one + (((1.0 - one) - half) + (z * c - y * rest));
+    const I quarter = (I)rounded + turns;
+    return (W)((I)da_pick(-(quarter & 1), cosine, sine) ^ ((quarter & 2) << 62));
+}
+
+static inline W da_sin(W x)
+{
+    W r;
+    if (__builtin_expect(da_near(x), 1)) return da_turned(x, 0);
+    for (int e = 0; e < DA_W; e++) r[e] = sin(x[e]);
+    return r;
+}
+
+static inline W da_cos(W x)
+{
+    W r;
+    if (__builtin_expect(da_near(x), 1)) return da_turned(x, 1);
+    for (int e = 0; e < DA_W; e++) r[e] = cos(x[e]);
+    return r;
+}
+
 $tables
 $functions
 
@@ -105,17 +152,32 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
     const double *u = inputs;
     long row = 0, iterations = 0, i = 0, left = save_every == 1 ? 1 : save_every - first % save_every;
     int failed = -1;
-    double size = 0, t = 0, scale[$scales], x[$unknowns + 1], q[$n], v[$n], lam[$reported + 1], mu[$m + 1], reached[$n];
-    V K[$stages], D[$stages], B[$stages], X[$points], Z[$recent], a[$n], l[$m + 1], old_a[$n],
-        old_l[$m + 1];
+    double size = 0, t = 0, scale[$scales], x[$unknowns + 1], q[$n], v[$n], lam[$reported + 1], mu[$m + 1];
+    V D[$stages], B[$stages], a[$n], l[$m + 1], old_a[$n], old_l[$m + 1];
     const V c = da_row(da_c, h), ends = da_row(da_ends, h);
     for (int j = 0; j < $stages; j++) {
-        K[j] = da_row(da_K[j], h * h);
         D[j] = da_row(da_D[j], 1 / (h * h));
         B[j] = da_row(da_B[j], h);
     }
+#if $masses /* entries of M(q); S are the velocities of the stages, `ended` that at the end of the last step */
+#define DA_P momenta
+#define DA_REACH h
+    double ended[$n];
+    V A[$stages], X[$stages], Y[$stages], S[$n], old_S[$n];
+    for (int j = 0; j < $stages; j++) {
+        A[j] = da_row(da_A[j], h);
+        X[j] = da_row(da_X[j], 1);
+        Y[j] = da_row(da_Y[j], 1 / h);
+    }
+#else
+#define DA_P v
+#define DA_REACH (h * h)
+    double reached[$n];
+    V K[$stages], X[$points], Z[$recent];
+    for (int j = 0; j < $stages; j++) K[j] = da_row(da_K[j], h * h);
     for (int j = 0; j < $points; j++) X[j] = da_row(da_X[j], 1);
     for (int j = 0; j < $recent; j++) Z[j] = da_row(da_Z[j], 1);
+#endif
     DA_UNROLL
     for (int k = 0; k < $n; k++) { q[k] = state[k]; v[k] = state[$n + k]; }
     for (int j = 0; j < $scales - 1; j++) scale[j] = kept[j];
@@ -136,8 +198,29 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
         DA_UNROLL
         for (int k = 0; k < $n; k++) far[da_group[k]] = da_larger(far[da_group[k]], fabs(q[k]));
         DA_UNROLL
-        for (int k = 0; k < $n; k++) weight[da_group[k]] = 1 / (far[da_group[k]] + h * h * scale[k] + 1e-300);
+        for (int k = 0; k < $n; k++) weight[da_group[k]] = 1 / (far[da_group[k]] + DA_REACH * scale[k] + 1e-300);
         /* the polynomial of the last step */
+#if $masses
+        double momenta[$n];
+        $momenta
+        DA_UNROLL
+        for (int k = 0; k < $n; k++) {
+            old_a[k] = a[k];
+            old_S[k] = S[k];
+            a[k] = da_sum(da_all(0), X, a[k]);
+            S[k] = da_sum(da_all(0), X, S[k]);
+            Q[k] = da_sum(da_all(q[k]), A, S[k]);
+        }
+        V M[$masses];
+        $masses_of
+        if (looking) { /* the steps before may be of another kind: rates are those of the momenta that belong to the velocities */
+            $momenta_of
+            for (int k = 0; k < $n; k++) {
+                DA_EACH U[k].p[p] -= da_wide(momenta[k]);
+                a[k] = da_sum(da_all(0), Y, U[k]);
+            }
+        }
+#else
         DA_UNROLL
         for (int k = 0; k < $n; k++) {
             V sum = da_all(0);
@@ -158,15 +241,25 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
             a[k] = sum;
             Q[k] = da_all(q[k]);
         }
+#endif
         for (int k = 0; k < $m; k++) old_l[k] = l[k];
         for (;;) {
             V change[$groups], total = da_all(0);
             for (int j = 0; j < $groups; j++) change[j] = total;
+#if $masses
+            DA_UNROLL
+            for (int k = 0; k < $n; k++) U[k] = da_sum(da_all(momenta[k]), B, a[k]);
+            $speeds_of
+#endif
             DA_UNROLL
             for (int k = 0; k < $n; k++) {
                 V moved;
+#if $masses
+                moved = da_sum(da_all(q[k]), A, S[k]);
+#else
                 DA_EACH moved.p[p] = da_wide(q[k]) + ends.p[p] * da_wide(v[k]);
                 moved = da_sum(moved, K, a[k]);
+#endif
                 DA_EACH {
                     const W d = moved.p[p] - Q[k].p[p];
                     change[da_group[k]].p[p] += d * d;
@@ -181,8 +274,8 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
                 /* the next change is estimated from the last two, as in newton.py, but not below a thirtieth of the last one */
                 if (size <= limits.tolerance) break;
                 if (!(size < 1e300)) { failed = 0; goto end; }
-                if (count > 1) {
-                    if (size * size <= limits.tolerance * previous && size * 1e-3 <= limits.tolerance) break;
+                if (count > 1) { /* with M(q) of the sweep before, constraints follow one sweep later */
+                    if (!$masses && size * size <= limits.tolerance * previous && size * 1e-3 <= limits.tolerance) break;
                     if (size > 0.0625 * previous && size <= limits.tolerance * $noise) break; /* round-off, through K and its inverse */
                     if (size > previous && count > 3) { failed = 0; goto end; }
                 }
@@ -219,13 +312,20 @@ end:
     if (failed >= 0) {
         for (int k = 0; k < $n; k++) a[k] = old_a[k];
         for (int k = 0; k < $m; k++) l[k] = old_l[k];
+#if $masses
+        for (int k = 0; k < $n; k++) { S[k] = old_S[k]; ended[k] = v[k]; }
+#endif
     }
     if (failed >= 0 && i > 0 && left < save_every) {
         $write
     }
     $pack
     for (int j = 0; j < $unknowns; j++) last[j] = x[j];
+#if $masses
+    for (int k = 0; k < $n; k++) for (int e = 0; e < $stages; e++) before[e * $n + k] = DA_LANE(a[k], e);
+#else
     for (int k = 0; k < $n; k++) before[k] = reached[k];
+#endif
     $store
     for (int j = 0; j < $scales - 1; j++) kept[j] = scale[j];
     outcome->steps = i;

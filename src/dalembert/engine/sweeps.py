@@ -9,16 +9,15 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from dalembert.engine import elimination
 from dalembert.engine.emission import HEAD, rare, template
 from dalembert.engine.factors import Factors
 from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable, literal
 from dalembert.engine.newton import Array
 from dalembert.engine.program import WEIGH_EVERY, Program
+from dalembert.engine.rates import ended, quotients, rates, velocities
 from dalembert.engine.tables import called
 from dalembert.engine.writing import PLAIN, Writer, lane_by_lane
 from dalembert.errors import CompilerError
-from dalembert.methods.sweeping import Sweep
 from dalembert.methods.tableaus import lagrange
 from dalembert.systems.instructions import as_written
 
@@ -26,6 +25,7 @@ SX = ca.SX
 FLAGS = ("-O3", "-fno-tree-vectorize", "-ffp-contract=fast")  # lanes are vectors already; products and sums may be fused
 LARGEST = 4000  # operations of a sweep, at most
 PRICE = 0.5  # seconds that it takes to write and compile sweeps
+TURNS = ("sin({})", "cos({})")  # which sweeps.c has for vectors
 MANY, MOST = 24, 40  # sweeps that a step may take, at the beginning of a block and later
 
 
@@ -40,44 +40,12 @@ def source(program: Program) -> str:
 def suits(program: Program) -> bool:
     """Whether steps can be made by sweeps."""
     sweep = program.step.sweep
-    return sweep is not None and not isinstance(program.step.t, ca.MX) and _rates(sweep).n_instructions() <= LARGEST
+    return sweep is not None and not isinstance(program.step.t, ca.MX) and rates(sweep).n_instructions() <= LARGEST
 
 
 def saved(program: Program) -> float:
     """Seconds that a compiled step saves, by the number of its unknowns: those of a step in the virtual machine."""
     return 8e-6 + 4e-8 * program.n_unknowns**2
-
-
-def _rates(sweep: Sweep) -> ca.Function:
-    """(q, v, a, r, t, u, par) -> multipliers for which `G` times the accelerations is `G a - r`, these accelerations."""
-    q, v, lam, t, u, par = (SX.sym(sweep.rate.name_in(i), sweep.rate.size1_in(i)) for i in range(6))
-    r, a = SX.sym("r", lam.numel()), SX.sym("a", q.numel())
-    free = sweep.rate(q, v, SX.zeros(lam.numel()), t, u, par)
-    found = _solved(sweep, q, v, t, u, par, ca.jacobian(sweep.position(q, t, par), q) @ (free - a) + r)
-    return ca.Function("rates", [q, v, a, r, t, u, par], [found, sweep.rate(q, v, found, t, u, par)])
-
-
-def _solved(sweep: Sweep, q: SX, v: SX, t: SX, u: SX, par: SX, r: SX) -> SX:
-    """`(G M^-1 G^T)^-1 r`."""
-    m = r.numel()
-    if not m:
-        return SX(0, 1)
-    lam = SX.sym("lam", m)
-    schur = -ca.jacobian(sweep.position(q, t, par), q) @ ca.jacobian(sweep.rate(q, v, lam, t, u, par), lam)
-    return elimination.solve(schur, r, elimination.structural_order(schur.sparsity(), (0,) * m))
-
-
-def _last(sweep: Sweep) -> ca.Function:
-    """(q1, V, v, t, u, par, weight) -> multipliers, velocities and accelerations at the end.
-
-    `v` is the velocity without the last stage, `V` the velocity that its force depends on, `weight` is `h b_s`.
-    """
-    q, v, lam, t, u, par = (SX.sym(sweep.rate.name_in(i), sweep.rate.size1_in(i)) for i in range(6))
-    V, weight = SX.sym("V", v.numel()), SX.sym("weight")
-    free = v + weight * sweep.rate(q, V, SX.zeros(lam.numel()), t, u, par)
-    found = _solved(sweep, q, V, t, u, par, sweep.velocity(q, free, t, par)) / weight
-    rate = sweep.rate(q, V, found, t, u, par)
-    return ca.Function("last", [q, V, v, t, u, par, weight], [found, v + weight * rate, rate])
 
 
 class _Text:
@@ -133,6 +101,8 @@ class _Text:
                 text = f"{self._vector(g.constant(1.0))} / {operands[0]}"
             elif pattern in PLAIN:
                 text = pattern.format(*operands)
+            elif pattern in TURNS:
+                text = f"da_{pattern.format(*operands)}"
             else:
                 text = f"{self._lane_function(pattern, len(operands))}({', '.join(operands)})"
             lines.append(f"const W t{value} = {text};")
@@ -181,40 +151,64 @@ class _Text:
         return self._symbols("par[{}]", self.program.step.par.numel(), RUN)
 
     def _rates(self) -> str:
-        points = "P" if self.sweep.last else "Q"
+        points, speeds = ("P" if self.sweep.last else "Q", "U") if self.sweep.masses is None else ("Q", "S")
         inputs = [
-            self._symbols(f"{points}[{{}}].p[p]", self.n), self._symbols("U[{}].p[p]", self.n),
+            self._symbols(f"{points}[{{}}].p[p]", self.n), self._symbols(f"{speeds}[{{}}].p[p]", self.n),
             self._symbols("a[{}].p[p]", self.n), self._symbols("r[{}].p[p]", self.m), self._symbols("(da_wide(t) + c.p[p])", 1),
             self._symbols("inputs_of[{}].p[p]", self.nu), self._par(),
         ]  # fmt: skip
-        lam, rate = self._loaded(_rates(self.sweep), inputs, 6)
-        return self._lanes([*lam, *rate], [*(f"l[{k}].p[p]" for k in range(self.m)), *(f"a[{k}].p[p]" for k in range(self.n))])
+        outputs = self._loaded(rates(self.sweep), inputs, 6)
+        results = [f"{name}[{k}].p[p]" for name, row in zip("laM", outputs, strict=True) for k in range(len(row))]
+        return self._lanes([v for row in outputs for v in row], results)
 
     def _finish(self) -> str:
-        """Positions and velocities at the end of the step."""
-        s, n, g = self.sweep, self.n, self.graph
-        lines = [self._weighted("v1[k] = v[k] + h * sum", "b")]
-        if s.last is None:
-            return "\n        ".join([*lines, self._weighted("q1[k] = q[k] + (h * v[k] + h * h * sum)", "bK")])
-        lines += [f"for (int k = 0; k < {n}; k++) q1[k] = DA_LANE(Q[k], {self.stages - 1});", f"double late[{n}];"]
-        lines.append(self._weighted("late[k] = v[k] + h * sum", "late"))
-        inputs = [
-            self._symbols("q1[{}]", n), self._symbols("late[{}]", n), self._symbols("v1[{}]", n), self._symbols("(t + h)", 1),
-            self._symbols(f"u[{self.nu * self.stages} + {{}}]", self.nu), self._par(),
-            self._symbols(f"(h * {literal(s.last[0])})", 1, STEP),
-        ]  # fmt: skip
-        found, speed, rate = self._loaded(_last(s), inputs, 5)
-        self._fixed([*found, *speed, *rate])
-        w = Writer(g, False, "", "", "")
-        lines.append(w.block(g.reached([*found, *speed, *rate], self._done, ITERATE), "\n        "))
-        lines += [f"mu[{k}] = {w.use(v)};" for k, v in enumerate(found)]
-        lines += [f"reached[{k}] = {w.use(v)};" for k, v in enumerate(rate)]
-        lines += [f"const double n_v{k} = {w.use(v)};" for k, v in enumerate(speed)] + [f"v1[{k}] = n_v{k};" for k in range(n)]
+        """Positions and velocities at the end of the step; `p1` are momenta, of constant masses the velocities."""
+        s, n = self.sweep, self.n
+        lines = [f"double p1[{n}];", self._weighted("p1[k] = DA_P[k] + h * sum", "b")]
+        if s.last is not None:
+            lines += [f"DA_UNROLL for (int k = 0; k < {n}; k++) q1[k] = DA_LANE(Q[k], {self.stages - 1});", *self._ended(s.last)]
+        elif s.masses is None:
+            lines.append(self._weighted("q1[k] = q[k] + (h * v[k] + h * h * sum)", "bK"))
+        else:
+            lines.append(self._weighted("q1[k] = q[k] + h * sum", "b", "S"))
+        if s.masses is None:
+            lines.append(f"DA_UNROLL for (int k = 0; k < {n}; k++) v1[k] = p1[k];")
+        else:
+            inputs = [self._symbols("q1[{}]", n), self._symbols("p1[{}]", n), self._par()]
+            lines += self._plain(velocities(s), inputs, 2, ["v1[{}]"])
+            lines.append(f"DA_UNROLL for (int k = 0; k < {n}; k++) ended[k] = v1[k];")
         return "\n        ".join(lines)
 
-    def _weighted(self, statement: str, weights: str) -> str:
-        """A statement for each coordinate, with the sum of its accelerations by the weights of a row."""
-        sums = f"double sum = 0; DA_UNROLL for (int j = 0; j < {self.stages}; j++) sum += da_{weights}[j] * DA_LANE(a[k], j);"
+    def _ended(self, last: tuple[float, Array]) -> list[str]:
+        """The last stage of a pair: its multiplier keeps the velocities on their constraints."""
+        n, held, lines, late = self.n, self.sweep.held, list[str](), "late[{}]"
+        if self.sweep.masses is None:
+            lines = [f"double late[{n}];", self._weighted("late[k] = v[k] + h * sum", "late")]
+        else:
+            late = f"DA_LANE(S[{{}}], {held})"
+        inputs = [
+            self._symbols("q1[{}]", n), self._symbols(late, n), self._symbols("p1[{}]", n), self._symbols("(t + h)", 1),
+            self._symbols(f"u[{self.nu * held} + {{}}]", self.nu), self._par(),
+            self._symbols(f"(h * {literal(last[0])})", 1, STEP),
+        ]  # fmt: skip
+        reached = "reached[{}]" if self.sweep.masses is None else f"DA_LANE(a[{{}}], {held})"
+        return lines + self._plain(ended(self.sweep), inputs, 5, ["mu[{}]", "p1[{}]", reached])
+
+    def _plain(self, function: ca.Function, inputs: list[list[int]], fixed: int, results: list[str]) -> list[str]:
+        """Statements on numbers; `results` take the outputs of a function."""
+        g, outputs = self.graph, self._loaded(function, inputs, fixed)
+        every = [v for row in outputs for v in row]
+        self._fixed(every)
+        w = Writer(g, False, "", "", "")
+        texts = [(result.format(k), w.use(v)) for result, row in zip(results, outputs, strict=True) for k, v in enumerate(row)]
+        lines = [w.block(g.reached(every, self._done, ITERATE), "\n            ")]
+        lines += [f"const double n{i} = {text};" for i, (_, text) in enumerate(texts)]
+        lines += [f"{result} = n{i};" for i, (result, _) in enumerate(texts)]
+        return ["{", "    " + "\n            ".join(lines), "}"]
+
+    def _weighted(self, statement: str, weights: str, of: str = "a") -> str:
+        """A statement for each coordinate, with the sum of its accelerations (or others) by the weights of a row."""
+        sums = f"double sum = 0; DA_UNROLL for (int j = 0; j < {self.stages}; j++) sum += da_{weights}[j] * DA_LANE({of}[k], j);"
         return f"DA_UNROLL for (int k = 0; k < {self.n}; k++) {{ {sums} {statement}; }}"
 
     def _pack(self) -> str:
@@ -223,8 +217,10 @@ class _Text:
 
     def _unpack(self) -> str:
         """Those of the last step, where a run goes on."""
-        n, m = self.n, self.m
-        lines = [f"for (int k = 0; k < {n}; k++) {{ a[k] = da_all(0); reached[k] = before[k]; }}"] if n else []
+        n, m, rates = self.n, self.m, "reached[k] = before[k];"
+        if self.sweep.masses is not None:
+            rates = f"S[k] = da_all(0); for (int e = 0; e < {self.stages}; e++) DA_LANE(a[k], e) = before[e * {n} + k];"
+        lines = [f"for (int k = 0; k < {n}; k++) {{ a[k] = da_all(0); {rates} }}"] if n else []
         lines += [f"for (int k = 0; k < {m}; k++) {{ l[k] = da_all(0); mu[k] = 0; }}"] if m else []
         return "\n    ".join([*lines, *(f"{text} = last[{at}];" for text, at in self._entries())])
 
@@ -232,10 +228,12 @@ class _Text:
         """Each unknown in the loop, and its place."""
         out = []
         for (name, stage), at in self.place.items():
-            if name == "v":
-                out += [(f"DA_LANE(a[{k}], {stage})", at + k) for k in range(self.n)]
-            else:
-                out += [(f"DA_LANE(l[{k}], {stage})" if stage < self.stages else f"mu[{k}]", at + k) for k in range(self.m)]
+            lanes, after, count, n = {
+                "v": ("a", "", self.stages, self.n),
+                "w": ("S", "ended", self.stages, self.n),
+                "lam": ("l", "mu", self.sweep.held, self.m),
+            }[name]
+            out += [(f"DA_LANE({lanes}[{k}], {stage})" if stage < count else f"{after}[{k}]", at + k) for k in range(n)]
         return out
 
     def _accept(self) -> str:
@@ -273,13 +271,20 @@ class _Text:
 
     def _tables(self) -> str:
         """Coefficients, one row an acceleration, one column a lane."""
-        s = self.sweep
-        stages = sorted(stage for name, stage in self.place if name == "v")
-        recent = s.c[stages]
-        rows = {
-            "K": s.K, "D": np.linalg.inv(s.K), "B": s.B,
-            "X": lagrange(np.array([*recent, 1.0]) if s.last else recent, 1 + s.c), "Z": lagrange(recent, 1 + s.c),
-        }  # fmt: skip
+        s, D = self.sweep, np.zeros_like(self.sweep.B)
+        D[: s.held, self.stages - s.held :] = np.linalg.inv(
+            s.K
+        )  # the multiplier of a stage belongs to the position of the next one
+        rows: dict[str, Array] = {"D": D, "B": s.B}
+        if s.masses is None:
+            recent = s.c[self._recent]
+            rows |= {
+                "K": s.K,
+                "X": lagrange(np.array([*recent, 1.0]) if s.last else recent, 1 + s.c),
+                "Z": lagrange(recent, 1 + s.c),
+            }
+        else:
+            rows |= {"A": s.masses.A, "X": lagrange(s.c, 1 + s.c), "Y": np.asarray(np.linalg.pinv(s.B), dtype=np.float64)}
         out = []
         for name, table in rows.items():
             text = ", ".join("{" + _numbers(column) + "}" for column in table.T)
@@ -294,21 +299,50 @@ class _Text:
         }
         return "\n".join([*out, *(f"static const double da_{name}[] = {{{_numbers(row)}}};" for name, row in lists.items())])
 
+    @property
+    def _recent(self) -> list[int]:
+        """The stages whose accelerations are unknowns."""
+        return sorted(stage for name, stage in self.place if name == "v")
+
+    def _masses(self) -> dict[str, str]:
+        """With masses `M(q)`: momenta at the beginning of a step and of its stages, and velocities of these."""
+        masses, n = self.sweep.masses, self.n
+        if masses is None:
+            return dict.fromkeys(("momenta", "masses_of", "momenta_of", "speeds_of"), "")
+        begin = [self._symbols("q[{}]", n), self._symbols("v[{}]", n), self._par()]
+        entries, own = self._symbols("M[{}].p[p]", self._entries_of_mass), [f"U[{k}].p[p]" for k in range(n)]
+        at = [self._symbols("Q[{}].p[p]", n), self._par()]
+        product = ca.Function("product", [x := SX.sym("M", len(entries)), v := SX.sym("v", n)],
+                              [ca.densify(SX(masses.matrix.sparsity_out(0), x) @ v)])  # fmt: skip
+        speeds = self.graph.load(quotients(self.sweep), [entries, self._symbols("U[{}].p[p]", n)])[0]
+        return {
+            "momenta": "\n        ".join(self._plain(masses.momentum, begin, 2, ["momenta[{}]"])),
+            "masses_of": self._lanes(self._loaded(masses.matrix, at, 1)[0], [f"M[{k}].p[p]" for k in range(len(entries))]),
+            "momenta_of": self._lanes(self.graph.load(product, [entries, self._symbols("S[{}].p[p]", n)])[0], own),
+            "speeds_of": self._lanes(speeds, [f"S[{k}].p[p]" for k in range(n)]),
+        }
+
+    @property
+    def _entries_of_mass(self) -> int:
+        return 0 if self.sweep.masses is None else int(self.sweep.masses.matrix.nnz_out(0))
+
     def text(self) -> str:
         """The whole translation unit."""
         p, n, m = self.program, self.n, self.m
         fields = {
-            **self._stages(), "constraints": self._constraints(), "rates": self._rates(), "finish": self._finish(),
+            **self._stages(), **self._masses(),
+            "constraints": self._constraints(), "rates": self._rates(), "finish": self._finish(),
             "pack": self._pack(), "unpack": self._unpack(), "accept": self._accept(), "report": self._report(),
             "store": f"for (int k = 0; k < {n}; k++) {{ state[k] = q[k]; state[{n} + k] = v[k]; }}", "write": self._write(),
         }  # fmt: skip
         looks, room = rare(p, self.graph.called)
-        known = sorted(stage for name, stage in self.place if name == "v")
+        known = self._recent
         body = template("sweeps.c").substitute(
             fields, tables=self._tables(), functions="\n".join(self.lane_functions.values()), run="\n    ".join(self.run),
             block=WEIGH_EVERY, many=MANY, most=MOST, noise=literal(self._noise() ** 2), lanes=self.lanes, stages=self.stages,
             n=n, m=m, unknowns=p.n_unknowns, inputs=p.n_u, reported=p.n_lam, reports=int(bool(p.n_lam or p.working)),
-            recent=len(known), skip=known[0], points=len(known) + bool(self.sweep.last), solves=len(p.looks),
+            recent=len(known), skip=min(known, default=0), points=len(known) + bool(self.sweep.last), solves=len(p.looks),
+            masses=self._entries_of_mass,
             length=room, groups=max(self.groups) + 1,
             scales=sum(look.n_scale for look in p.looks) + 1,
         )  # fmt: skip
@@ -316,14 +350,16 @@ class _Text:
 
     def _stages(self) -> dict[str, str]:
         """Where and how fast the stages are, and their inputs."""
-        n, nu = self.n, self.nu
-        lines = [f"for (int k = 0; k < {n}; k++) U[k] = da_sum(da_all(v[k]), B, a[k]);"] if self.sweep.moving else []
+        n, nu, plain = self.n, self.nu, self.sweep.masses is None
+        lines = []
+        if self.sweep.moving and plain:
+            lines.append(f"for (int k = 0; k < {n}; k++) U[k] = da_sum(da_all(v[k]), B, a[k]);")
         lines += [f"V inputs_of[{nu}];"] if nu else []
         lines += [
             f"for (int e = 0; e < DA_PARTS * DA_W; e++) DA_LANE(inputs_of[{k}], e) = u[(e < {self.stages} ? e : 0) * {nu} + {k}];"
             for k in range(nu)
         ]
-        points = f"for (int k = 0; k < {n}; k++) P[k] = da_shift(Q[k], q[k]);" if self.sweep.last else ""
+        points = f"for (int k = 0; k < {n}; k++) P[k] = da_shift(Q[k], q[k]);" if self.sweep.last and plain else ""
         return {"points_of": points, "velocities_of": "\n            ".join(lines)}
 
     def _write(self) -> str:

@@ -145,22 +145,65 @@ class Block:
     key: Hashable = None
 
 
-def split_solves(blocks: Sequence[Block], rows: bool = False) -> tuple[Solve, ...]:
+def split_solves(blocks: Sequence[Block], h: SX | None = None) -> tuple[Solve, ...]:
     """The solves of a step: rows and unknowns in block triangular form, so that each solve needs earlier ones only.
 
-    With `rows`, what is not linear as a whole, but row by row in succession (a product of two unknowns, of which another row
-    gives one), is split further: linear equations need one update.
+    With the step size `h`, a small solve that is not linear as a whole is split further, row by row: what a row gives by itself
+    (`_torn`), and linear equations, which need one update, are kept apart from what Newton's iteration is for.
     """
     out: list[Solve] = []
     for group in _in_turn(blocks):
         whole = _solve(group)
-        parts = [whole]
-        few = isinstance(whole.unknowns, SX) and whole.unknowns.numel() <= SMALL
-        if rows and few and not _linear(whole):
-            finer = [_solve(g) for g in _in_turn([e for b in group for e in _entries(b)])]
-            parts = finer if all(map(_linear, finer)) else parts
-        out += parts
+        if h is None or isinstance(whole.unknowns, ca.MX) or whole.unknowns.numel() > SMALL or _linear(whole):
+            out.append(whole)
+        else:
+            finer = [part for g in _in_turn([e for b in group for e in _entries(b)]) for part in _torn(g, h)]
+            out += finer if len(finer) > 1 else [whole]
     return tuple(out)
+
+
+def _torn(blocks: list[Block], h: SX) -> list[Solve]:
+    """The solves of single rows that depend on each other.
+
+    A row with an unknown that has a number times a power of `h` as its factor gives this unknown, whatever the state is. It is
+    put into all other rows; fewer are left, and it follows when these are solved. That is done where all multipliers are given
+    so: the changes of what is left are measured then.
+    """
+    left, given, every = list(blocks), list[Block](), ca.vertcat(*(b.unknowns for b in blocks))
+    if _linear(whole := _solve(left)):
+        return [whole]
+    while found := next(((row, own) for row in left for own in left if _gives(row.row, own.unknowns, every, h)), None):
+        row, own = found
+        factor = ca.jacobian(row.row, own.unknowns)
+        zero, size = ca.substitute(row.row, own.unknowns, 0), own.size
+        if own.multiplier:  # what changes the row as much as round-off of what the row is for; never zero
+            slope = ca.substitute(ca.jacobian(row.row, row.unknowns), every, SX.zeros(every.numel()))
+            size = row.size * (1 + ca.fabs(slope / factor))
+        given.append(replace(own, row=row.row, size=size, levels=(0,), multiplier=False))
+        # the row that belonged to this unknown is now that of the other one
+        left = [replace(b, row=own.row) if b is row else b for b in left if b is not own]
+        left = [replace(b, row=_without(b.row, own.unknowns, zero, factor)) for b in left]
+    if not given or any(b.multiplier for b in left):
+        return [whole]
+    core = [_solve(left)] if left else []
+    return core + [_solve([b]) for b in reversed(given)]
+
+
+def _without(row: SX, own: SX, zero: SX, factor: SX) -> SX:
+    """A row without an unknown that `zero + factor own = 0` gives; quotients of its factors are taken first, that they cancel."""
+    slope = ca.densify(ca.jacobian(row, own))
+    if ca.depends_on(slope, own):
+        return SX(ca.substitute(row, own, -zero / factor))
+    return row if slope.is_zero() else SX(ca.substitute(row, own, 0) - (slope / factor) * zero)
+
+
+def _gives(row: SX, own: SX, every: SX, h: SX) -> bool:
+    """Whether a row is linear in an unknown with a number times a power of `h` as its factor."""
+    factor = ca.densify(ca.jacobian(row, own))
+    if factor.is_zero() or ca.depends_on(factor, every) or any(not ca.is_equal(s, h) for s in ca.symvar(factor)):
+        return False
+    one, two, three = (abs(float(ca.substitute(factor, h, at))) for at in (0.5, 1.0, 2.0))
+    return bool(0 < one * three < np.inf and np.isclose(two * two, one * three, rtol=1e-14, atol=0))
 
 
 def _in_turn(blocks: Sequence[Block]) -> list[list[Block]]:

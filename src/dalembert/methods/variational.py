@@ -148,7 +148,7 @@ def variational_step(s: Mechanical, lagrangian: Rule, constraint: Rule) -> Step:
         blocks.append(Block("mu", 1.0, mu, rows[1], zero, (1,) * m, multiplier=True, hint=lam))
     return Step(
         t=t, h=h, u=u, par=s.par,
-        state={"q": q0, "v": s.v}, solves=split_solves(blocks), next={"q": q1, "v": v1},
+        state={"q": q0, "v": s.v}, solves=split_solves(blocks, h), next={"q": q1, "v": v1},
         lam=lam + mu, node=0.5,
         work={
             "supplied": h * s.supplied_power(middle, w, half, applied, lam + mu),
@@ -255,7 +255,7 @@ class McLachlanPerlmutter(_Mechanical):
             blocks.append(Block("lam", 0.5, lam, end, kind(m, 1), (1,) * m, multiplier=True))
         return Step(
             t=t, h=h, u=u, par=s.par,
-            state={"q": q0, "v": v0}, solves=split_solves(blocks, rows=True), next={"q": q1, "v": v1},
+            state={"q": q0, "v": v0}, solves=split_solves(blocks, h), next={"q": q1, "v": v1},
             lam=lam, node=0.5,
             work={
                 "supplied": h * s.supplied_power(half, mean, middle, (applied[0] + applied[1]) / 2, lam),
