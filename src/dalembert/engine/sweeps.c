@@ -20,7 +20,7 @@
 #define DA_LANE(x, e) (x).p[(e) / DA_W][(e) % DA_W]
 
 typedef double W __attribute__((vector_size(8 * DA_W)));
-typedef long I __attribute__((vector_size(8 * DA_W)));
+typedef long long I __attribute__((vector_size(8 * DA_W)));
 typedef struct {
     W p[DA_PARTS];
 } V; /* all stages */
@@ -87,7 +87,7 @@ static inline W da_pick(I mask, W a, W b) { return (W)(((I)a & mask) | ((I)b & ~
 static inline int da_near(W x)
 {
     const I beyond = ~((x <= da_wide(DA_FAR)) & (x >= da_wide(-DA_FAR)));
-    long any = beyond[0];
+    long long any = beyond[0];
     DA_UNROLL
     for (int e = 1; e < DA_W; e++) any |= beyond[e];
     return !any;
