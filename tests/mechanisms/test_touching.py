@@ -85,6 +85,15 @@ def test_a_ball_rolls_in_a_bowl():
     assert np.abs(sol.residual("velocity")).max() < 1e-11
 
 
+def test_a_ball_rolls_in_a_bowl_on_all_constraint_levels():
+    """A large step, whose constraints are straight in passing: what is left of them is measured by rounding."""
+    system, *_ = ball(True)
+    sol = da.simulate(system, "murua-ggl-3", t_end=0.02, step=0.01, compile=False)
+    assert "sparse" in sol.stats["engine"]
+    np.testing.assert_allclose(sol.energy, sol.energy[0], rtol=1e-12)
+    assert max(np.abs(sol.residual(level)).max() for level in ("position", "velocity")) < 1e-13
+
+
 def test_a_ball_slides_in_a_bowl_as_a_spherical_pendulum():
     system, n, v, _ = ball(False, rotation="quaternion")
     sol = da.simulate(system, "murua-ggl-2", t_end=0.2, step=0.002)

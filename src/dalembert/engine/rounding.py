@@ -200,3 +200,10 @@ def rounding_of(
     inputs = [given.get(function.name_in(i), SX.zeros(*function.size_in(i))) for i in range(function.n_in())]
     rounding = sizes(function, inputs, [ca.fabs(x) for x in inputs])[1]
     return np.array(ca.evalf(rounding).full(), dtype=np.float64).ravel()
+
+
+def rounding_at(function: ca.Function, values: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """The same at values of all arguments, of which the first one is rounded and the others are exact."""
+    inputs = [SX(ca.DM(value)) for value in values]
+    rounding = sizes(function, inputs, [ca.fabs(inputs[0]), *(None for _ in inputs[1:])])[1]
+    return np.array(ca.evalf(rounding).full(), dtype=np.float64).ravel()

@@ -19,6 +19,7 @@ from dalembert.engine.fused import exact
 from dalembert.engine.large import LargeProgram
 from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task, VirtualMachine
 from dalembert.engine.newton import DAMPED, TINY, Array, Parts, shortened
+from dalembert.engine.rounding import rounding_at
 from dalembert.engine.stepping import Stepping
 from dalembert.engine.work import Scratch
 from dalembert.errors import CompilerError
@@ -141,8 +142,11 @@ class Sparse(VirtualMachine):
         """What the next state misses of what the step keeps, relative to its sizes: the sum of squares."""
         total, self._ahead[0] = 0.0, self.t[0] + self.h[0]
         self.finish()
-        for single, rows, size in self._kept:
+        for (single, rows, size), function in zip(self._kept, self.large.step.kept, strict=True):
             single.call()
+            if ((size == 0.0) & (rows != 0.0)).any():  # straight in passing: only rounding says how small is small
+                n = function.numel_in(0)
+                size = size + rounding_at(function, [self.next[:n], self._ahead, self.par, self.state[:n], self.h])
             with np.errstate(all="ignore"):
                 total += float(np.square(rows / (size + TINY)).sum())
         return total
