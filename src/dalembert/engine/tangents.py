@@ -22,6 +22,7 @@ from dalembert.engine.tables import called
 from dalembert.engine.writing import Vectors
 from dalembert.errors import CompilerError
 
+LINE = 8  # numbers of a line of the cache
 PART = 500  # statements of a function, at most: compilers take more than twice as long for twice as many
 # No other way of making these sums has the same bits: products may be added without being rounded.
 FLAGS = ("-ffp-contract=fast", "-fno-ivopts")
@@ -216,10 +217,11 @@ class NativeSweep:
         given = [np.ascontiguousarray(arguments[name]) for name in self.sweep.names]
         assert all(arguments[name].flags.c_contiguous for name in self.sweep.carried)
         strides = [_strides(a, self._levels[name]) for name, a in zip(self.sweep.names, given, strict=True)]
-        work = np.empty(self._work + 1)
+        work = np.empty(self._work + LINE)
+        begin = _address(work) + -_address(work) % (8 * LINE)  # a vector that lies in two lines of the cache takes longer
         self._run(
             ctypes.c_long(steps), ctypes.c_long(count), _pointers(given), *(_longs(s) for s in zip(*strides, strict=True)),
-            _pointers(outputs), ctypes.c_void_p(work.ctypes.data),
+            _pointers(outputs), ctypes.c_void_p(begin),
         )  # fmt: skip
 
 
@@ -235,7 +237,11 @@ def _strides(array: Array, level: int) -> tuple[int, int]:
 
 
 def _pointers(arrays: Sequence[Array | None]) -> ctypes.Array[ctypes.c_void_p]:
-    return (ctypes.c_void_p * max(1, len(arrays)))(*(None if a is None else a.ctypes.data for a in arrays))
+    return (ctypes.c_void_p * max(1, len(arrays)))(*(None if a is None else _address(a) for a in arrays))
+
+
+def _address(array: Array) -> int:
+    return int(array.__array_interface__["data"][0])  # sooner than by its `ctypes`
 
 
 def _longs(values: Sequence[int]) -> ctypes.Array[ctypes.c_long]:
