@@ -61,7 +61,7 @@ class Sweeps:
             return None
         if kind in self._native:
             return self._native[kind]
-        saved, price = steps * (1e-5 + 4e-9 * operations), 0.2 + 1e-4 * operations
+        saved, price = steps * (1e-5 + 4e-9 * operations), 0.2 + 2.5e-4 * operations
         if compile is not True and saved < 0.02:
             return None
         try:
