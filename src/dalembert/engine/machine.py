@@ -10,6 +10,7 @@ import math
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 import casadi as ca
 import numpy as np
@@ -120,6 +121,7 @@ class Records:
             self.unknowns[part] = rows.unknowns
 
 
+@cache
 def memory() -> float:
     """Bytes of memory of this machine, where that can be told."""
     try:

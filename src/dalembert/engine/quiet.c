@@ -17,7 +17,8 @@ static int da_dips(double h, double a, double b, double slope_a, double slope_b)
 }
 
 /* How many steps there are before the first in which one of them may have a zero, or is not finite. */
-DA_EXPORT long da_quiet(long steps, const double *states, const double *times, const double *par, const double *rates)
+DA_EXPORT long da_quiet(long steps, const double *states, const double *times, const double *par, const double *rates,
+                        long stride)
 {
     double both[2][$count], slopes[2][$count], *old = both[0], *now = both[1], *before = slopes[0], *after = slopes[1];
     da_values(states, times[0], par, old);
@@ -25,7 +26,7 @@ DA_EXPORT long da_quiet(long steps, const double *states, const double *times, c
     for (long k = 0; k < steps; k++) {
         const double *const state = states + (k + 1) * $width, t = times[k + 1];
         da_values(state, t, par, now);
-        da_slopes(state, t, par, rates + (k + 1) * $width, after);
+        da_slopes(state, t, par, rates + (k + 1) * stride, after);
         for (int i = 0; i < $count; i++) {
             if (!(((now[i] > 0 && old[i] > 0) || (now[i] < 0 && old[i] < 0)) && isfinite(now[i]) && isfinite(old[i]))) return k;
             if (da_dips(t - times[k], old[i], now[i], before[i], after[i])) return k;

@@ -22,7 +22,7 @@ from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning,
 
 QUICK = 6  # doublings of the first chunk, where steps are compiled
 RESCUES = 8  # steps by the careful way after which the pivots are chosen anew
-LONGEST = 1 << 12  # steps of a stretch at most, where each step is looked at: they stay near the processor
+LONGEST = 1 << 14  # steps of a stretch at most, where each step is looked at: they stay near the processor
 
 Explain = Callable[[Memory, float, float], DalembertError | None]
 
@@ -216,6 +216,7 @@ class Equal:
         self._full, self._remainder = grid.full, grid.remainder
         self._unit, self._largest = march.ways.chunk
         self._chunk = min(self._unit << (QUICK if march.compiled else 0), self._largest)
+        self._rows: Records | None = None
         self._plain = self._on = False  # whether the last call made all its steps; whether the next goes on amid a longer one
         self._warn()
 
@@ -248,9 +249,16 @@ class Equal:
             task = march.task(grid.h, t0=grid.t0, first=begin, steps=steps, every=every, look=not self._on)
         else:  # it ends the last row
             task = march.task(self._remainder, t0=grid.t0 + begin * grid.h)
-        out = room(march.ways.program, task.steps, run.records.unknowns is not None) if each else run.ahead()
+        out = self._own(task.steps, run.records.unknowns is not None) if each else run.ahead()
         made = self._take(task, out)
         return Stretch(grid.times(np.arange(begin, begin + made + 1)), out.rows(0, made)) if each else Written(made)
+
+    def _own(self, steps: int, unknowns: bool) -> Records:
+        """Rows that are read before the next call; the same ones for all, since fresh memory costs more than steps."""
+        if self._rows is None or len(self._rows.state) < steps:
+            self._rows = room(self.march.ways.program, steps, unknowns)
+        self._rows.work[:steps] = 0.0
+        return self._rows.rows(0, steps)
 
     def _take(self, task: Task, out: Records) -> int:
         before, rescued = time.perf_counter(), self.march.rescued

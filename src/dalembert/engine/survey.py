@@ -74,7 +74,7 @@ class Survey:
         """Whether nothing is wrong with values; False also where that cannot be told here."""
         given: dict[str, ArrayLike] = {**self._zeros, **at, "t": (t,), "u": u}
         numbers, margins = self._once(*(given[name] for name in self._s.arguments), par, _tolerances(exact))
-        return bool((np.abs(numbers) < STEEP).all() and (margins >= 0).all())
+        return bool(np.abs(numbers).max(initial=0.0) < STEEP and margins.min(initial=0.0) >= 0)  # nan is neither
 
     def rows(self, at: dict[str, Array], pars: Array, t: float, u: Array, exact: tuple[str, ...]) -> NDArray[np.bool_]:
         """The same for many values, one row each."""

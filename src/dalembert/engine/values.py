@@ -52,7 +52,7 @@ class Watched(Values):
         super().__init__(function, arguments, layout)
         self._quiet = self._library.da_quiet
         self._quiet.restype = ctypes.c_long
-        self._quiet.argtypes = [ctypes.c_long, *4 * [ctypes.c_void_p]]
+        self._quiet.argtypes = [ctypes.c_long, *4 * [ctypes.c_void_p], ctypes.c_long]
 
     def _text(self, function: ca.Function, arguments: Sequence[str], layout: Layout) -> str:
         tables, body, slopes = _written(layout, (function, arguments), (self._slopes, (*arguments, "rate")))
@@ -61,8 +61,10 @@ class Watched(Values):
 
     def quiet(self, states: Array, times: Array, par: Array, rates: Array) -> int:
         """How many steps there are between these states before one in which a value may be zero, or is not finite."""
-        states, times, rates = (np.ascontiguousarray(a) for a in (states, times, rates))
-        return int(self._quiet(len(times) - 1, *(a.ctypes.data for a in (states, times, par, rates))))
+        same = rates.strides[0] == 0  # one row for all states
+        states, times, rates = (np.ascontiguousarray(a) for a in (states, times, rates[:1] if same else rates))
+        stride = 0 if same else rates.shape[1]
+        return int(self._quiet(len(times) - 1, *(a.ctypes.data for a in (states, times, par, rates)), stride))
 
 
 class Bounds(Values):

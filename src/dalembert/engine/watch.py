@@ -74,6 +74,7 @@ class Watch:
         self.fired: list[int] = []  # the events that stopped the run
         self.fault: DalembertError | None = None  # why the search cannot go on
         self._state: Array = np.zeros(0)
+        self._states: Array = np.zeros((0, 0))
         self._inside: Inside | None = None
         self._t0: float | None = None  # where the run begins, if that is not yet behind
         self.zeros: Collection[int] = ()  # events that begin on their zero, from where they have just acted
@@ -133,8 +134,10 @@ class Watch:
 
     def rates(self, states: Array, times: Array) -> Array:
         """How states change, from their neighbours, where that is asked for."""
+        if not len(self._rated):
+            return np.broadcast_to(np.zeros(self._width), (len(states), self._width))
         out = np.zeros((len(states), self._width))
-        if len(self._rated) and len(times) > 1:
+        if len(times) > 1:
             edges: Literal[1, 2] = 2 if len(times) > 2 else 1
             out[:, self._rated] = np.gradient(states[:, self._rated], times, axis=0, edge_order=edges)
         return out
@@ -156,7 +159,10 @@ class Watch:
 
     def look(self, stretch: Stretch) -> Stretch:
         """Find the crossings in a stretch of steps; where one stops the run, the stretch that ends there."""
-        times, states = stretch.t, np.vstack([self._state, stretch.rows.state])
+        times, count = stretch.t, len(stretch) + 1
+        if len(self._states) < count:
+            self._states = np.empty((count, len(self._state)))  # for all stretches: fresh memory costs more than steps
+        states = np.concatenate((self._state[None], stretch.rows.state), out=self._states[:count])
         self._state, rates = states[-1].copy(), self.rates(states, times)
         try:
             for part in self._lively(times, states, rates):

@@ -69,7 +69,7 @@ class RungeKutta(Method):
     def alternates(self) -> bool:
         return self.scheme.alternates
 
-    @property
+    @cached_property
     def exact_levels(self) -> tuple[str, ...]:
         return tuple(level for level in ("position", "velocity") if level in self.scheme.ends)
 

@@ -207,7 +207,11 @@ class System(ABC):
         if not self.has(role):
             return False
         f = self._functions[role]
-        return any(f.jac_sparsity(0, self.arguments.index(name)).nnz() > 0 for name in names)
+
+        def look() -> bool:
+            return any(f.jac_sparsity(0, self.arguments.index(name)).nnz() > 0 for name in names)
+
+        return self.cache.get(bool, (f.__hash__(), names), look, EXPRESSIONS)
 
     def _checknames(self, role: str, given: Mapping[str, object]) -> None:
         unknown = given.keys() - set(self.arguments)
