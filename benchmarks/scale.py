@@ -1,9 +1,9 @@
 """Set-up, time per step and memory of large systems, beside SciPy: `python benchmarks/scale.py`.
 
-Chains of rods in the plane and nets of rods in space by RATTLE, and nets of springs by the energy-momentum method. The reference
-is RATTLE for rods written by hand with SciPy's sparse LU. Each row is measured in a process of its own, in seconds of the
-processor, the two programs one after the other; small systems make as many steps as take LEAST seconds. `--quick` leaves the
-largest out.
+Chains of rods in the plane, made of elements and in plain NumPy, and nets of rods in space by RATTLE; nets of springs by the
+energy-momentum method. The reference is RATTLE for rods written by hand with SciPy's sparse LU. Each row is measured in a
+process of its own, in seconds of the processor, the two programs one after the other; small systems make as many steps as take
+LEAST seconds. `--quick` leaves the largest out.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import multiprocessing
 import resource
 import time
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sparse
@@ -19,8 +20,14 @@ from rich.console import Console
 from rich.table import Table
 from scipy.sparse.linalg import splu
 
+if TYPE_CHECKING:
+    import dalembert as da
+
 H, STEPS, LEAST = 0.001, 64, 0.05
-SIZES = {"chain": (100, 300, 1000, 3000, 10_000), "net": (6, 10, 20, 50, 100), "springs": (6, 10, 20, 50, 100)}
+SIZES = {
+    "chain": (100, 300, 1000, 3000, 10_000), "plain chain": (300, 1000, 3000, 10_000), "net": (6, 10, 20, 50, 100),
+    "springs": (6, 10, 20, 50, 100),
+}  # fmt: skip
 console = Console(width=130)
 
 
@@ -28,7 +35,7 @@ class Rods:
     """Unit masses joined by rods, written by hand: `g = (|x_a - x_b|^2 - l^2) / 2`; b = -1 is the origin."""
 
     def __init__(self, kind: str, size: int) -> None:
-        if kind == "chain":
+        if kind.endswith("chain"):
             self.q = np.stack([np.arange(1.0, size + 1), np.zeros(size)], axis=1)
             self.a, self.b, self.pull, self.held = np.arange(size), np.arange(-1, size - 1), np.array([0, -9.81]), []
         else:
@@ -86,14 +93,29 @@ def reference(kind: str, size: int, steps: int) -> float:
     return (time.process_time() - begun) / steps
 
 
+def plain_chain(links: int) -> da.Mechanical:
+    """The chain of the catalog in plain NumPy, without elements."""
+    import dalembert as da
+
+    def rods(q: np.ndarray, l: float) -> np.ndarray:
+        x = q.reshape(-1, 2)
+        return (np.sum(np.diff(np.vstack([np.zeros((1, 2)), x]), axis=0) ** 2, axis=1) - l**2) / 2
+
+    start = np.stack([np.arange(1.0, links + 1), np.zeros(links)], axis=1).ravel()
+    return da.Mechanical(
+        2 * links, mass="m", potential=lambda q, m, g: m * g * np.sum(q[1::2]), holonomic=rods, dimension=2,
+        parameters={"m": 1.0, "g": 9.81, "l": 1.0}, initial={"q": start, "v": np.zeros(2 * links)},
+    )  # fmt: skip
+
+
 def ours(kind: str, size: int, steps: int) -> dict[str, float | str]:
     """Set-up, seconds a step, the engine, errors and the peak of memory."""
     import dalembert as da
 
     da.simulate(da.catalog.net(6, 6), "rattle", t_end=H, step=H, compile=False)  # what is imported counts for nobody
     begun = time.process_time()
-    make = {"chain": da.catalog.chain, "net": da.catalog.net, "springs": da.catalog.spring_net}[kind]
-    system = make(size) if kind == "chain" else make(size, size)
+    makers = {"chain": da.catalog.chain, "plain chain": plain_chain, "net": da.catalog.net, "springs": da.catalog.spring_net}
+    system = makers[kind](size) if kind.endswith("chain") else makers[kind](size, size)
     method = "energy-momentum" if kind == "springs" else "rattle"
     da.simulate(system, method, t_end=H, step=H)
     setup = time.process_time() - begun
@@ -125,9 +147,9 @@ def ours(kind: str, size: int, steps: int) -> dict[str, float | str]:
 
 
 def measure(kind: str, size: int) -> dict[str, float | str]:
-    steps = max(4, min(STEPS, 200_000 // (size * (1 if kind == "chain" else size))))
+    steps = max(4, min(STEPS, 200_000 // (size * (1 if kind.endswith("chain") else size))))
     row = ours(kind, size, STEPS)
-    row["scipy"] = np.nan if kind == "springs" else reference(kind, size, steps if size < 100 or kind == "chain" else 2)
+    row["scipy"] = np.nan if kind == "springs" else reference(kind, size, steps if size < 100 or kind.endswith("chain") else 2)
     return row
 
 

@@ -190,13 +190,13 @@ class Translation:
         return ordered[0] if len(ordered) == 1 else self.nodes.joined(ordered)
 
     def _mapped(self, local: ca.Function, count: int, values: list[Value]) -> list[Value]:
-        columns = [self._columns(v, local.nnz_in(i), count) for i, v in enumerate(values)]
+        values = [v if v.turned is None else Value(self.flat(v)) for v in values]
         work: dict[int, int] = {}
         out: list[dict[int, int]] = [{} for _ in range(local.n_out())]
         for k in range(local.n_instructions()):
             op, i, o = local.instruction_id(k), local.instruction_input(k), local.instruction_output(k)
             if op == ca.OP_INPUT:
-                work[o[0]] = columns[i[0]][i[1]]
+                work[o[0]] = self._argument(values[i[0]], i[1], local.nnz_in(i[0]), count)
             elif op == ca.OP_OUTPUT:
                 out[o[0]][o[1]] = work[i[0]]
             elif op == ca.OP_CONST:
@@ -213,14 +213,12 @@ class Translation:
     def _nothing(self) -> int:
         return self.nodes.constant(np.zeros(0))
 
-    def _columns(self, v: Value, rows: int, count: int) -> list[int]:
-        """The local arguments, each with an entry for each repetition."""
+    def _argument(self, v: Value, entry: int, rows: int, count: int) -> int:
+        """One of the local arguments, with an entry for each repetition."""
         if v.columns:
-            return list(v.columns)
-        if v.turned is not None:
-            v = Value(self.flat(v))
-        places = np.arange(rows * count) if v.places is None else v.places
-        return [self._column(v.node, places[j::rows]) for j in range(rows)]
+            return v.columns[entry]
+        places = np.arange(entry, rows * count, rows) if v.places is None else v.places[entry::rows]
+        return self._column(v.node, places)
 
     def _column(self, node: int, places: Indices) -> int:
         if len(places) and (places == places[0]).all():
