@@ -89,6 +89,22 @@ def test_reactions_of_least_norm_have_the_symmetry_of_the_drawing():
     np.testing.assert_allclose(other.q, sol.q, atol=1e-14)  # the motion is the same
 
 
+def test_reactions_of_least_norm_of_bricard_have_its_symmetry():
+    """Half a turn about (0, 1, -1) maps the loop to itself, and gravity along this axis too."""
+    m = bricard()
+    m.gravity = np.array([0.0, 7.0, -7.0])
+    turn, norms = np.array([[-1, 0, 0], [0, 0, -1], [0, -1, 0]]), []
+    for redundant in ("least-norm", "remove"):
+        system = m.assemble(redundant=redundant)
+        sol = da.simulate(system, "gauss-1", t_end=0.001, step=0.001, compile=False)
+        found = [sol.joint(f"hinge{i}").reaction_at(0.0) for i in range(6)]
+        norms.append(sum((x.force**2).sum() + (x.torque**2).sum() / system.size**2 for x in found))
+        for i, j in ((0, 1), (5, 2), (4, 3)):
+            np.testing.assert_allclose(turn @ found[i].force[0], -found[j].force[0], atol=1e-9)
+            np.testing.assert_allclose(turn @ found[i].torque[0], -found[j].torque[0], atol=1e-9)
+    assert norms[0] < 0.99 * norms[1]
+
+
 def test_a_stewart_platform_follows_six_prescribed_lengths():
     """Lengths from the inverse kinematics of a given motion; the platform makes it."""
     angles = np.radians([0, 120, 240])

@@ -31,6 +31,19 @@ def test_a_block_slides_where_the_slope_is_steeper_than_the_friction(dimension):
     assert sol.dissipated.sum() == pytest.approx(-np.diff(sol.energy[[0, -1]])[0], rel=1e-2)
 
 
+@pytest.mark.parametrize("beyond", [-1e-3, 1e-3])
+def test_a_block_sticks_and_slides_at_the_right_angle(beyond):
+    """A thousandth below `tan(angle) = mu` it stays, but for the creep of the law; a thousandth above it slides."""
+    mu, speed, t = 0.5, 1e-9, 2.0
+    angle = np.arctan(mu) + beyond
+    slope = da.simulate(block(angle, mu, speed=speed).assemble(), "radau-iia-2", t_end=t, step=0.1).joint("slope")
+    if beyond < 0:
+        assert slope.rate[-1] == pytest.approx(speed * np.arctanh(np.tan(angle) / mu), rel=1e-6)
+        assert 0 < slope.displacement[-1] < 1e-8
+    else:
+        assert slope.displacement[-1] == pytest.approx(G * (np.sin(angle) - mu * np.cos(angle)) * t**2 / 2, rel=1e-9)
+
+
 def test_a_bearing_under_load_brakes_by_its_radius():
     """A balanced wheel of weight W in a bearing: the torque is `mu r W`."""
     m = da.Mechanism(gravity=(0, -G))
