@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import numpy as np
 import typer
 
 import dalembert as da
@@ -15,13 +14,16 @@ from dalembert.cli.shell import Failed, Json, Quiet, say, to_json
 from dalembert.cli.study import SCHEMA, Study, is_numbers
 from dalembert.errors import DalembertError, suggest
 
+if TYPE_CHECKING:
+    from numpy.random import Generator
+
 OWN = {"samples": "a table", "members": "a whole number", "seed": "a whole number", "store": "text", "address": "text",
        "cores": "a whole number", "reduce": "text"}  # fmt: skip
 SHARED = ("system", "method", "t_end", "step", "t0", "save_every", "adaptive", "tolerance", "u", "parameters", "initial")
-DRAWN: dict[str, Callable[[np.random.Generator, int, float, float], object]] = {
+DRAWN: dict[str, Callable[[Generator, int, float, float], object]] = {
     "uniform": lambda rng, members, low, high: rng.uniform(low, high, members),
     "normal": lambda rng, members, mean, deviation: rng.normal(mean, deviation, members),
-    "range": lambda rng, members, first, last: np.linspace(first, last, members),
+    "range": lambda rng, members, first, last: _spread(first, last, members),
 }
 
 
@@ -50,7 +52,13 @@ class SweepStudy(Study):
         return out
 
 
-def _drawing(kind: str, one: float, two: float) -> Callable[[np.random.Generator, int], object]:
+def _spread(first: float, last: float, members: int) -> object:
+    import numpy as np  # which `--help` does without
+
+    return np.linspace(first, last, members)
+
+
+def _drawing(kind: str, one: float, two: float) -> Callable[[Generator, int], object]:
     return lambda rng, members: DRAWN[kind](rng, members, one, two)
 
 

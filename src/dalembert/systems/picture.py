@@ -11,7 +11,6 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from dalembert.errors import ModelError, strict
 from dalembert.systems import solids
@@ -213,6 +212,16 @@ def _rods(system: System, groups: list[Group]) -> tuple[list[tuple[int, int]], l
     return links, pivots
 
 
+def _places(
+    pattern: ca.Sparsity, rows: NDArray[np.int64], columns: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Where entries stand among those of a pattern, and whether they do; SciPy, which has this too, takes long to import."""
+    row, column = (np.asarray(index, dtype=np.int64) for index in pattern.get_triplet())
+    keys, wanted = column * pattern.size1() + row, columns * pattern.size1() + rows
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return at, keys[at] == wanted
+
+
 def _parallel(system: System, G: SX, pairs: list[tuple[int, Group, Group]]) -> NDArray[np.bool_]:
     """For rows of `G` and pairs of points: whether a row is along their difference, at a few random values."""
     if not pairs:
@@ -220,9 +229,9 @@ def _parallel(system: System, G: SX, pairs: list[tuple[int, Group, Group]]) -> N
     f = ca.Function("f", [_state(system), system.t, system.par], [G])
     rows, a, b = (np.array(column) for column in zip(*pairs, strict=True))
     good = np.ones(len(pairs), dtype=bool)
+    at, there = _places(f.sparsity_out(0), rows[:, None], np.hstack([a, b]))
     for q, t, par in _draws(system):
-        slopes = csr_matrix(f(q, t, par).sparse())[rows]
-        g = np.hstack([np.asarray(slopes[np.arange(len(rows))[:, None], at].todense()) for at in (a, b)])
+        g = np.where(there, np.array(f(q, t, par).nonzeros())[at], 0.0)
         apart = q[a] - q[b]
         good &= _proportional(g, np.hstack([apart, -apart]))
     return good
