@@ -155,7 +155,8 @@ class Keeping(ABC):
 
     def _extends(self, odd: bool, now: float) -> None:
         """Refuse a run that does not lead to the end that is asked for."""
-        if odd or now > self.grid.t_end + resolution(self.grid.t_end):
+        near = resolution(self.grid.t_end)
+        if (odd and abs(now - self.grid.t_end) > near) or now > self.grid.t_end + near:
             raise MethodError(
                 f"{self.what}: {str(self.path)!r} holds a run that ended at t = {now:g} and cannot be continued to "
                 f"t_end = {self.grid.t_end:g}; read it with {self.read_by}, or delete it"

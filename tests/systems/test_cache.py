@@ -3,6 +3,8 @@
 import threading
 import time
 
+import casadi as ca
+
 import dalembert as da
 from dalembert.systems.cache import Cache
 
@@ -64,3 +66,17 @@ def test_a_system_may_define_a_function_while_its_functions_are_gone_through():
     system.function("energy_slope")  # what another thread does in between
     assert first not in list(roles)
     assert "energy_slope" in system._functions
+
+
+def test_a_function_that_is_marked_keeps_its_place():
+    """A function made after another one is gone may lie at its address: what was found for one is not that of the other."""
+    x, cache = ca.SX.sym("x"), Cache()
+    numbers = [cache.mark(ca.Function("f", [x], [k * x])) for k in range(50)]
+    assert len(set(numbers)) == 50
+
+
+def test_what_is_adopted_in_place_of_another_function_is_seen():
+    system = da.Mechanical(2, mass=1.0, potential=lambda q: q[0] ** 2)
+    for k in range(60):
+        system._define("own", k * system.q[0])
+        assert float(ca.substitute(system.expression("own"), system.q, ca.SX([1.0, 0.0]))) == k

@@ -180,7 +180,7 @@ class System(ABC):
     def _define(self, role: str, expression: SX) -> None:
         function = ca.Function(role, self.symbols(), [expression], [*self.arguments, "par"], [role])
         self._adopt(role, function)
-        self.cache.get(type(expression), (role, function.__hash__()), lambda: expression, EXPRESSIONS)
+        self.cache.get(type(expression), (role, self.cache.mark(function)), lambda: expression, EXPRESSIONS)
 
     def _adopt(self, role: str, function: ca.Function) -> None:
         with _DEFINING:  # a new dictionary: other threads may be going through this one
@@ -211,7 +211,7 @@ class System(ABC):
         def look() -> bool:
             return any(f.jac_sparsity(0, self.arguments.index(name)).nnz() > 0 for name in names)
 
-        return self.cache.get(bool, (f.__hash__(), names), look, EXPRESSIONS)
+        return self.cache.get(bool, (self.cache.mark(f), names), look, EXPRESSIONS)
 
     def _checknames(self, role: str, given: Mapping[str, object]) -> None:
         unknown = given.keys() - set(self.arguments)
@@ -225,7 +225,7 @@ class System(ABC):
         values = own | {name: value for name, value in given.items() if value is not None}
         kind, inline = type(self.t), function.is_a("MXFunction")
         if all(values[name] is own[name] for name in own):  # as it was written; expressions may be changed, this one not
-            key = role, function.__hash__()
+            key = role, self.cache.mark(function)
             return kind(self.cache.get(kind, key, lambda: function.call([*own.values(), self.par], inline)[0], EXPRESSIONS))
         out: SX = function.call([*values.values(), self.par], inline)[0]
         return out

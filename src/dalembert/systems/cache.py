@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable
 from typing import TypeVar
 
+import casadi as ca
+
 from dalembert.locks import Lock
 
 MOST = 16  # values of one type that are kept
@@ -18,6 +20,13 @@ class Cache:
     def __init__(self) -> None:
         self._lock = Lock()
         self._kept: dict[type, dict[Hashable, object]] = {}
+        self._marked: dict[int, ca.Function] = {}
+
+    def mark(self, function: ca.Function) -> int:
+        """What stands for a function in keys: its address, which is not used again while the cache is there."""
+        number: int = function.__hash__()
+        self._marked.setdefault(number, function)
+        return number
 
     def get(self, kind: type[T], key: Hashable, make: Callable[[], T], most: int = MOST) -> T:
         """The value of a key, made by `make` if there is none; then the oldest beyond `most` are dropped."""

@@ -18,6 +18,7 @@ from casadi import SX
 
 from dalembert.systems import scales
 from dalembert.systems.base import System
+from dalembert.systems.cache import Cache
 from dalembert.systems.repeated import Indices, Repeated
 
 COMPOSED = ("potential", "holonomic", "dissipation", "force")
@@ -150,7 +151,7 @@ class Composed(System):
         order[before:] = after + np.arange(others)
         order[rows] = after + others + np.arange(len(rows))
         self.order = None if np.array_equal(order, np.arange(len(order))) else order
-        self.repeated, self.many = (*self.repeated, *found), True
+        self.repeated, self.many, self.cache = (*self.repeated, *found), True, Cache()  # functions that go are not kept either
         self._functions = {r: f for r, f in self._functions.items() if r.removeprefix("own_") not in COMPOSED}
         for role, value in own.items():
             self._compose(role, value if value.nnz() or role == "potential" else None)

@@ -78,7 +78,7 @@ def write(system: System) -> str:
     missing = known.missing if isinstance(known, Absent) else {}
     for role in () if isinstance(known, Absent) else system.stated():
         function = system.function(role)
-        kept = system.cache.get(_Kept, (role, function.__hash__()), partial(_Kept, function), 64)
+        kept = system.cache.get(_Kept, (role, system.cache.mark(function)), partial(_Kept, function), 64)
         if kept.data is None:
             missing[role] = kept.why
         else:
