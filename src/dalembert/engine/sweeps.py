@@ -272,9 +272,8 @@ class _Text:
     def _tables(self) -> str:
         """Coefficients, one row an acceleration, one column a lane."""
         s, D = self.sweep, np.zeros_like(self.sweep.B)
-        D[: s.held, self.stages - s.held :] = np.linalg.inv(
-            s.K
-        )  # the multiplier of a stage belongs to the position of the next one
+        # the multiplier of a stage belongs to the position of the next one
+        D[: s.held, self.stages - s.held :] = np.linalg.inv(s.K)
         rows: dict[str, Array] = {"D": D, "B": s.B}
         if s.masses is None:
             recent = s.c[self._recent]
