@@ -7,8 +7,19 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.engine import compiler, sweeps
 from dalembert.engine.steps import March
 from dalembert.methods.base import REGISTER, find, obstacles
+
+FLAGS_OF, FLAGS_OF_SWEEPS = compiler._flags, sweeps.FLAGS
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Neighbours go to one worker, so that fixtures of modules are made once; who has nothing left takes from the other."""
+    from xdist.scheduler import WorkStealingScheduling
+
+    return WorkStealingScheduling(config, log) if config.getvalue("dist") == "load" else None
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -18,6 +29,22 @@ def _cache(tmp_path_factory):
         patch.setenv("DALEMBERT_CACHE", str(tmp_path_factory.getbasetemp().parent / "dalembert-cache"))
         patch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
         yield
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _quick():
+    """Steps are compiled without optimisation: the same bits for a third of the time. `optimised` has what users get."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compiler, "_flags", lambda source: ("-O0", *compiler.FLAGS))
+        patch.setattr(sweeps, "FLAGS", ("-O1", *sweeps.FLAGS[1:]))  # lanes that stay in memory would cost more than they save
+        yield
+
+
+@pytest.fixture
+def optimised(monkeypatch):
+    """Compiled steps with the flags that users get."""
+    monkeypatch.setattr(compiler, "_flags", FLAGS_OF)
+    monkeypatch.setattr(sweeps, "FLAGS", FLAGS_OF_SWEEPS)
 
 
 @pytest.fixture(autouse=True)

@@ -1,5 +1,7 @@
 """A step is accepted only where its residual is small against the size of its own terms."""
 
+from functools import cache
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from dalembert.methods.step import Solve, Step
 WAYS = [False, pytest.param(True, marks=pytest.mark.skipif(compiler.find() is None, reason="no C compiler"))]
 
 
+@cache
 def unequal_masses():
     c1, c2, q0 = np.array([-1.1, -0.3, -0.3]), np.array([-0.2, 1.1, 0.1]), np.array([0.4, 0.0, -0.9])
     system = da.Mechanical(
@@ -27,14 +30,25 @@ def unequal_masses():
     return system, dict(da.consistent(system, q=q0, v=[0.5, 2.2, 0.4]))
 
 
+@cache
 def heavy_rod():
     system = da.Mechanical(2, mass=1.0, potential=lambda q: 1e20 * q[1], holonomic=lambda q: q @ q - 1)
     return system, {"q": [0.6, -0.8], "v": [0.0, 0.0]}
 
 
+@cache
+def particles():
+    return da.catalog.four_particles(), {}
+
+
+@cache
+def damped_particles():
+    return da.catalog.four_particles_damped(), {}
+
+
 CASES = {
-    "particles, step too large": (lambda: (da.catalog.four_particles(), {}), "energy-momentum", 1.0, 40),
-    "damped particles, step too large": (lambda: (da.catalog.four_particles_damped(), {}), "midpoint", 0.3, 30),
+    "particles, step too large": (particles, "energy-momentum", 1.0, 40),
+    "damped particles, step too large": (damped_particles, "midpoint", 0.3, 30),
     "masses of all sizes": (unequal_masses, "rattle", 0.025, 0.25),
     "a step that resolves nothing": (heavy_rod, "energy-momentum", 0.01, 0.1),
     "a step that resolves nothing, rattle": (heavy_rod, "rattle", 0.01, 0.1),
@@ -73,23 +87,30 @@ def test_no_step_leaves_the_constraints(make, method, compile):
     assert np.isfinite(sol.energy).all()
 
 
+@cache
+def two_spheres(light):
+    return da.Mechanical(
+        3,
+        mass=[light, 1 / light, 1.0],
+        potential=lambda q: q[1],
+        holonomic=lambda q, c1, c2, d1, d2: [(q - c1) @ (q - c1) - d1, (q - c2) @ (q - c2) - d2],
+        parameters={"c1": np.zeros(3), "c2": np.zeros(3), "d1": 1.0, "d2": 1.0},
+    )
+
+
 @pytest.mark.parametrize("light", [1e-2, 1e-4, 1e-6])
 @pytest.mark.parametrize("method", METHODS)
 def test_masses_of_different_sizes(method, light):
     """Two spheres, three coordinates, one mass light and one heavy: what is returned is on the constraints."""
-    returned = 0
+    system, returned = two_spheres(light), 0
     for seed in range(6):
         rng = np.random.default_rng(seed)
         c1, c2, q0, v = (np.round(rng.normal(size=3), 1) for _ in range(4))
-        system = da.Mechanical(
-            3,
-            mass=[light, 1 / light, 1.0],
-            potential=lambda q: q[1],
-            holonomic=lambda q, c=(c1, c2), q0=q0: [(q - k) @ (q - k) - float((q0 - k) @ (q0 - k)) for k in c],
-        )
-        start = da.consistent(system, q=q0, v=3 * v)
+        d1, d2 = (float((q0 - c) @ (q0 - c)) for c in (c1, c2))
+        values = {"c1": c1, "c2": c2, "d1": d1, "d2": d2}
+        start = da.consistent(system, q=q0, v=3 * v, parameters=values)
         try:
-            sol = da.simulate(system, method, **start, t_end=0.2, step=0.01, compile=False)
+            sol = da.simulate(system, method, **start, t_end=0.2, step=0.01, parameters=values, compile=False)
             returned += 1
         except da.ConvergenceError as error:
             sol = error.solution

@@ -128,7 +128,7 @@ def test_without_a_compiler_everything_works_and_a_demand_is_refused():
 
 
 @pytest.mark.skipif(importlib.util.find_spec("ziglang") is None, reason="ziglang is not installed")
-def test_the_compiler_of_the_ziglang_package_serves_too(monkeypatch, tmp_path):
+def test_the_compiler_of_the_ziglang_package_serves_too(optimised, monkeypatch, tmp_path):
     monkeypatch.setenv("DALEMBERT_CC", f"{sys.executable} -m ziglang cc")
     monkeypatch.setenv("DALEMBERT_CACHE", str(tmp_path))
     compiler.find.cache_clear()
