@@ -46,6 +46,16 @@ def step(place, name="rattle"):
     return da.simulate(da.catalog.simple_pendulum(), name, t_end=0.1, step=0.01, compile=True)
 
 
+def test_flags_keep_the_bits(optimised):
+    """No flag lets a compiler change a sum; what takes long to optimise is optimised less."""
+    assert compiler._flags("x")[0] == "-O2"
+    assert compiler._flags(compiler.LONG * "x")[0] == "-O1"
+    for source in ("x", compiler.LONG * "x"):
+        assert compiler._flags(source)[1:] == compiler.FLAGS
+    assert "-ffp-contract=off" in compiler.FLAGS
+    assert not {"-Ofast", "-ffast-math", "-funsafe-math-optimizations"} & {*compiler.FLAGS}
+
+
 @needs_compiler
 def test_a_directory_of_ones_own_is_used_and_made_private(monkeypatch, tmp_path):
     place = tmp_path / "a" / "b"

@@ -77,7 +77,20 @@ def test_compiled_differentiable_and_virtual_machine_agree(method, name):
         np.testing.assert_allclose(other.supplied, machine.supplied, atol=1e-13)
 
 
-# the tableaus of these are singular: where E is singular, their equations have no solution
+@needs_compiler
+@pytest.mark.parametrize(
+    ("method", "name"), [("rattle", "double pendulum"), ("lobatto-pair-3", "driven"), ("energy-momentum", "skew")]
+)
+def test_steps_of_users_are_the_same_bits(optimised, method, name):
+    """With the flags that users get, and beyond the length of source where they are others."""
+    make, values, options = SYSTEMS[name]
+    system = make()
+    common = dict(**consistent_start(system, **values), **options, t_end=0.503, step=0.01)
+    machine, native = (da.simulate(system, method, compile=compile, **common) for compile in (False, "newton"))
+    agree(native, machine)
+    np.testing.assert_array_equal(native.x, machine.x)
+    np.testing.assert_array_equal(native.lam, machine.lam)
+    np.testing.assert_array_equal(native.supplied, machine.supplied)
 
 
 @needs_compiler
