@@ -5,11 +5,16 @@ The numbers are those of the gate; others by `DALEMBERT_KILLS` and `DALEMBERT_IN
 
 import json
 import os
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import dalembert as da
+
+CAMPAIGN = Path(__file__).with_name("campaign.py")
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
@@ -20,7 +25,7 @@ def test_kills_and_interrupts(into, gate):
     )
     command = [
         sys.executable,
-        str(Path(__file__).with_name("campaign.py")),
+        str(CAMPAIGN),
         "--kills",
         str(kills),
         "--interrupts",
@@ -35,3 +40,20 @@ def test_kills_and_interrupts(into, gate):
     result = json.loads(done.stdout)
     assert not result["wrong"], (result, done.stderr)
     assert (result["kills"], result["interrupts"]) == (kills, interrupts)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="children are forked")
+def test_how_children_end():
+    """Interrupted when its store alone holds the run, a child has stopped; what it cannot tell is seen with its traceback."""
+    names = runpy.run_path(str(CAMPAIGN))
+
+    def raising(error):
+        def run(path):
+            raise error
+
+        return run
+
+    codes = [names["told"](raising(error), None, {}) for error in (da.Interrupted("at its end"), KeyboardInterrupt())]
+    assert codes == [names["STOPPED"], names["BEFORE"]]
+    with pytest.raises(ZeroDivisionError):
+        names["told"](lambda path: 1 / 0, None, {})
