@@ -3,7 +3,7 @@
 import casadi as ca
 import numpy as np
 
-from dalembert.systems.batch import Pointwise, batch
+from dalembert.systems.batch import LISTED, Pointwise, batch, nonzeros, places
 
 
 def test_one_point_after_another_is_the_same_as_many_at_once():
@@ -15,3 +15,15 @@ def test_one_point_after_another_is_the_same_as_many_at_once():
     for k, outputs in enumerate(found):
         for out, row in zip(outputs, rows, strict=True):
             np.testing.assert_array_equal(out, row[k])
+
+
+def test_entries_of_long_matrices_are_those_of_casadi():
+    """Also where they do not come as lists."""
+    rng = np.random.default_rng(5)
+    for size in (3, 2 * LISTED):
+        pattern = ca.Sparsity.triplet(size, size + 2, *rng.integers(0, size, size=(2, 3 * size)).tolist())
+        matrix = ca.DM(pattern, rng.normal(size=pattern.nnz()))
+        np.testing.assert_array_equal(nonzeros(matrix), matrix.nonzeros())
+        rows, columns = places(pattern)
+        np.testing.assert_array_equal(rows, pattern.row())
+        np.testing.assert_array_equal(columns, pattern.get_col())

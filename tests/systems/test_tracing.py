@@ -190,3 +190,16 @@ def test_long_arrays_are_treated_at_once_with_the_same_bits(monkeypatch, name):
     a, b = (np.array(v).ravel() for v in ca.Function("f", [x], [ca.densify(e) for e in both])(at))
     assert np.array_equal(a, b)
     assert a == pytest.approx(np.ravel(f(at)), rel=1e-13)
+
+
+def test_long_arrays_keep_their_entries():
+    """Entries of long columns are taken by their places: alone, mixed with numbers, of two columns, and few of many."""
+    q, w = ca.SX.sym("q", 200), ca.SX.sym("w", 80)
+    a, b = symbols(q, (100, 2)), symbols(w, (80,))
+    rows = to_sx(np.vstack([np.zeros((1, 2)), a]))
+    expected = ca.vertcat(ca.SX(1, 2), ca.reshape(q, 2, 100).T)
+    assert rows.shape == expected.shape
+    assert ca.is_equal(ca.densify(rows), ca.densify(expected), 1)
+    assert ca.is_equal(to_sx(np.concatenate([b[::-1], a[:, 1]])), ca.vertcat(w[::-1], q[1::2]), 1)
+    assert ca.is_equal(to_sx([a[3, 1], b[7]]), ca.vertcat(q[7], w[7]), 1)
+    assert ca.is_equal((a[5, 0] * b[2]).sx, q[10] * w[2], 1)

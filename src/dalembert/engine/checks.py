@@ -8,11 +8,11 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from dalembert.engine.elimination import solve_pivoted
+from dalembert.engine.elimination import solve_definite, solve_pivoted
 from dalembert.errors import InconsistentState, ModelError, SingularConstraints
 from dalembert.methods.base import able
 from dalembert.systems.base import System
-from dalembert.systems.batch import batch
+from dalembert.systems.batch import batch, diagonal, nonzeros, places
 from dalembert.systems.mechanical import Mechanical
 from dalembert.systems.needs import Need
 
@@ -57,7 +57,7 @@ def check_functions(system: System, at: Mapping[str, Array], par: Array, t: floa
         return
     for role in given_roles(system):
         value = system.value(role, par, **at, t=t, u=u)
-        numbers = np.array(value.nonzeros())
+        numbers = nonzeros(value)
         if not np.isfinite(numbers).all():
             bad = int(np.argmin(np.isfinite(numbers)))
             row, column = value.sparsity().row()[bad] + 1, value.sparsity().get_col()[bad] + 1
@@ -70,7 +70,7 @@ def check_functions(system: System, at: Mapping[str, Array], par: Array, t: floa
     if system.has_energy and not abs(energy) < STEEP and not _large(system, at, par):
         raise ModelError(f"the energy is {energy:.3g} at t = {t:g}; a division by a distance of zero is the usual cause")
     if "energy_slope" in system._functions or system.has_energy:
-        slope = np.array(ca.densify(system.value("energy_slope", par, **at, t=t, u=u))).ravel()
+        slope = nonzeros(ca.densify(system.value("energy_slope", par, **at, t=t, u=u)))
         steep = ~np.isfinite(slope) | ((np.abs(slope) >= STEEP) & (not _large(system, at, par)))
         if steep.any():
             bad = int(np.argmax(steep))
@@ -92,14 +92,14 @@ def check_mass(system: System, q: Array, par: Array) -> None:
     if not isinstance(system, Mechanical):
         return
     M = system.value("mass", par, q=q)
-    diagonal = np.array(ca.densify(ca.diag(M))).ravel()
-    low, index = float(diagonal.min()), int(diagonal.argmin())
+    masses = diagonal(M)
+    low, index = float(masses.min()), int(masses.argmin())
     singular = low <= 0
     if not singular and not M.sparsity().is_diag() and system.n <= 2000:
-        root = np.sqrt(diagonal)  # masses of very different size are no reason to refuse: look at the shape only
+        root = np.sqrt(masses)  # masses of very different size are no reason to refuse: look at the shape only
         values, vectors = np.linalg.eigh(M.full() / np.outer(root, root))
         index = int(np.abs(vectors[:, 0]).argmax())
-        low, singular = float(values[0] * diagonal[index]), bool(values[0] <= 1e-13)
+        low, singular = float(values[0] * masses[index]), bool(values[0] <= 1e-13)
     if singular:
         raise ModelError(
             f"the mass matrix is singular or not positive definite: its smallest eigenvalue is {low:.3g}, "
@@ -115,7 +115,7 @@ def _without_mass(system: System) -> str:
 def check_rank(G: ca.DM, when: str) -> None:
     """Refuse linearly dependent constraints, naming the rows and their combination."""
     m = G.size1()
-    norms = np.sqrt(np.array(ca.densify(ca.sum2(G**2))).ravel())
+    norms = np.sqrt(nonzeros(ca.densify(ca.sum2(G**2))))
     if not np.isfinite(norms).all():
         row = int(np.argmin(np.isfinite(norms))) + 1
         raise ModelError(f"the derivative of holonomic constraint {row} of {m} is not finite {when}")
@@ -123,10 +123,15 @@ def check_rank(G: ca.DM, when: str) -> None:
         row = int(np.argmin(norms)) + 1
         raise SingularConstraints(f"the gradient of constraint {row} of {m} vanishes {when}; restate it", (row,))
     if m > 300:
-        unit = (ca.diag(ca.DM(1 / norms)) @ G).sparse()
-        solution = solve_pivoted((unit @ unit.T).tocsc(), np.ones(m))
-        if np.isfinite(solution).all() and np.abs(solution).max() < 1e12:
-            return
+        from scipy.sparse import csc_matrix  # which small systems do not need
+
+        rows, columns = places(G.sparsity())
+        unit = csc_matrix((nonzeros(G) / norms[rows], (rows, columns)), shape=G.shape)
+        product = (unit @ unit.T).tocsc()
+        for solve in (solve_definite, solve_pivoted):
+            solution = solve(product, np.ones(m))
+            if np.isfinite(solution).all() and np.abs(solution).max() < 1e12:
+                return
         if m > 3000:
             raise SingularConstraints(f"the {m} constraints are linearly dependent {when}; remove the redundant ones")
     dense = G.full()

@@ -221,3 +221,14 @@ def solve_pivoted(matrix: ca.DM | csc_matrix | NDArray[np.float64], b: NDArray[n
         return np.asarray(splu(matrix.sparse().tocsc() if isinstance(matrix, ca.DM) else matrix).solve(b))
     except (np.linalg.LinAlgError, RuntimeError, ValueError):
         return np.full(len(b), np.nan)
+
+
+def solve_definite(matrix: csc_matrix, b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The same for a large symmetric matrix, several times faster; nan too where elimination without exchanges fails."""
+    import qdldl
+    from scipy.sparse import triu
+
+    try:
+        return np.asarray(qdldl.Solver(triu(matrix, format="csc"), upper=True).solve(b))
+    except (RuntimeError, ValueError):
+        return np.full(len(b), np.nan)

@@ -17,6 +17,7 @@ import numpy as np
 from casadi import MX, SX
 from numpy.typing import NDArray
 
+from dalembert.systems.batch import nonzeros
 from dalembert.systems.instructions import operation
 from dalembert.systems.repeated import mapped, scattered
 
@@ -43,7 +44,7 @@ class Slope:
         """A matrix by its nonzeros."""
         rows, columns = (np.array(x, dtype=np.int64) for x in matrix.sparsity().get_triplet())
         if matrix.is_constant():
-            entries = np.unique(matrix.to_DM().nonzeros())
+            entries = np.unique(nonzeros(matrix.to_DM()))
             if len(entries) == 1:
                 return cls(rows, columns, float(entries[0]))
         return cls(rows, columns, _nonzeros(matrix))
@@ -198,7 +199,7 @@ def _matrix(op: int, mx: MX, value: MX, number: int, v: list[MX], j: int) -> Slo
         rows, columns = (np.array(x, dtype=np.int64) for x in v[0].sparsity().get_triplet())
         return Slope.selection(np.lexsort((columns, rows)))
     if op in (ca.OP_GETNONZEROS, ca.OP_SETNONZEROS, ca.OP_ADDNONZEROS):
-        return _moved(op, np.array(mx.mapping().nonzeros()).astype(np.int64), n, j)
+        return _moved(op, nonzeros(mx.mapping()).astype(np.int64), n, j)
     if op == ca.OP_PROJECT:
         have, want = _keys(v[0].sparsity()), _keys(value.sparsity())
         there = np.isin(have, want)

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csc_matrix
 
+from dalembert.systems.batch import places
+
 Array = NDArray[np.float64]
 Indices = NDArray[np.signedinteger]
 
@@ -44,8 +46,7 @@ class Pattern:
 
     @classmethod
     def of(cls, sparsity: ca.Sparsity) -> Pattern:
-        rows, starts = (np.array(x, dtype=np.int32) for x in (sparsity.row(), sparsity.colind()))
-        return cls(rows, np.repeat(np.arange(sparsity.size2(), dtype=np.int32), np.diff(starts)), sparsity.shape)
+        return cls(*places(sparsity), sparsity.shape)
 
     @classmethod
     def at(cls, keys: Indices, shape: tuple[int, int]) -> Pattern:

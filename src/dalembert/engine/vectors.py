@@ -16,6 +16,7 @@ from dalembert.engine.entrywise import BINARY, UNARY
 from dalembert.engine.nodes import Bind, Nodes
 from dalembert.engine.patterns import Indices, Pattern, Product
 from dalembert.engine.work import Scratch, Work
+from dalembert.systems.batch import nonzeros
 
 SHORT = 200  # operations of a function of single numbers, up to which each is a node
 
@@ -68,7 +69,7 @@ class Translation:
             at = mx.info()
             self.outputs[at["ind"]].append((at["offset"], self.flat(self.work[i[0]])))
         elif op == ca.OP_CONST:
-            self.work[o[0]] = Value(self.nodes.constant(np.array(mx.to_DM().nonzeros(), dtype=np.float64)))
+            self.work[o[0]] = Value(self.nodes.constant(nonzeros(mx.to_DM())))
         elif op == ca.OP_CALL:
             values = self._call(mx.which_function(), [self.work[j] for j in i])
             self.work.update({j: v for j, v in zip(o, values, strict=True) if j >= 0})
@@ -228,7 +229,7 @@ class Translation:
 
 def _mapping(mx: ca.MX) -> Indices:
     """Which entries are taken, or where they are put."""
-    return np.array(mx.mapping().nonzeros()).astype(np.int32)
+    return nonzeros(mx.mapping()).astype(np.int32)
 
 
 def _transposition(sparsity: ca.Sparsity) -> Indices:

@@ -73,10 +73,13 @@ def _function(system: System) -> ca.Function:
     """The energy, a function of one vector: a row of a run with its time and parameters."""
 
     def make() -> ca.Function:
-        known = {name: getattr(system, name) for name in system.state}
-        others = {name: SX.zeros(getattr(system, name).numel()) for name in system.arguments if name not in (*known, "t")}
-        energy = ca.densify(system.role("energy", **others))
-        return ca.Function("energy", [ca.veccat(*known.values(), system.t, system.par)], [energy])
+        known = {name: getattr(system, name) for name in (*system.state, "t", "par")}
+        kind, size = type(system.vectors.t), {name: x.numel() for name, x in known.items()}
+        row = kind.sym("row", sum(size.values()))
+        own = dict(zip(size, ca.vertsplit(row, np.cumsum([0, *size.values()]).tolist()), strict=True))
+        others = {name: kind.zeros(getattr(system, name).numel()) for name in system.arguments if name not in own}
+        energy = system.function("energy").call([*((own | others)[name] for name in system.arguments), own["par"]])
+        return ca.Function("energy", [row], [ca.densify(energy[0])])
 
     return system.cache.get(ca.Function, "energy of a row", make)
 

@@ -245,7 +245,8 @@ class System(ABC):
         """A role at one point, as a matrix; what is not given is zero."""
         f = self.function(role)
         self._checknames(role, at)
-        values = (np.asarray(at.get(name, np.zeros(f.size1_in(name))), dtype=float) for name in self.arguments)
+        absent = ca.DM.zeros  # CasADi takes an array entry by entry
+        values = (np.asarray(at[k], dtype=float) if k in at else absent(f.size1_in(k)) for k in self.arguments)
         out: ca.DM = f(*values, par)
         return out
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from dalembert.locks import Lock
 
 BLOCK = 128
+LISTED = 1000  # entries, up to which CasADi gives them as lists: faster than a function that writes them to an array
 
 
 def batch(function: ca.Function, arguments: Sequence[ArrayLike], count: int) -> list[NDArray[np.float64]]:
@@ -62,6 +63,33 @@ def _rows(a: NDArray[np.float64], count: int) -> NDArray[np.float64]:
     """One row a point, in a row of memory."""
     rows = a.reshape(1, -1) if a.ndim == 1 and count == 1 else a if a.shape == (count, a.shape[-1]) else None
     return np.ascontiguousarray(np.broadcast_to(a, (count, a.shape[-1])) if rows is None else rows)
+
+
+def nonzeros(matrix: ca.DM) -> NDArray[np.float64]:
+    """The entries of a matrix."""
+    if matrix.nnz() < LISTED:
+        return np.array(matrix.nonzeros(), dtype=float)
+    out: NDArray[np.float64] = batch(ca.Function("entries", [], [ca.MX(matrix)]), [], 1)[0][0]
+    return out
+
+
+def places(sparsity: ca.Sparsity) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """The rows and the columns of the entries of a pattern."""
+    if sparsity.nnz() < LISTED:
+        return np.array(sparsity.row(), dtype=np.int32), np.array(sparsity.get_col(), dtype=np.int32)
+    row, column = (ca.MX.sym("place", size) for size in sparsity.shape)
+    nothing, (one, other) = ca.MX(ca.DM(sparsity, 0.0)), (ca.MX.ones(size) for size in sparsity.shape)
+    both = ca.Function("places", [row, column], [ca.rank1(nothing, 1.0, row, other), ca.rank1(nothing, 1.0, one, column)])
+    rows, columns = batch(both, [np.arange(float(size)) for size in sparsity.shape], 1)
+    return rows[0].astype(np.int32), columns[0].astype(np.int32)
+
+
+def diagonal(matrix: ca.DM) -> NDArray[np.float64]:
+    """The diagonal of a matrix."""
+    rows, columns = places(matrix.sparsity())
+    own, out = rows == columns, np.zeros(min(matrix.shape))
+    out[rows[own]] = nonzeros(matrix)[own]
+    return out
 
 
 def dense(values: NDArray[np.float64], sparsity: ca.Sparsity) -> NDArray[np.float64]:

@@ -122,10 +122,14 @@ class Composed(System):
 
     def own_pattern(self) -> ca.Sparsity:
         """Which own velocities and constraints contain which of `(q, v)`, without what elements add."""
-        own = [self.own(role) for role in ("slope", "force")]
-        damping = self.own("dissipation") @ self.v + self.expression("mass") @ self.v
+        own, mass = [self.own(role) for role in ("slope", "force")], self.expression("mass")
+        moved = ca.sparsify(sum(own, self.own("dissipation") @ self.v))
+        if self.depends("mass", "q") or not mass.sparsity().is_diag():
+            moved += mass @ self.v
         drift = ca.densify(self.own("normal") @ self.v)
-        return scales.pattern((self.q, self.v), (self.v, sum(own, damping)), drift)
+        if not moved.nnz() and not drift.numel():  # nothing but elements: there is no need to look
+            return ca.Sparsity(2 * self.n, 2 * self.n)
+        return scales.pattern((self.q, self.v), (SX(self.nv, 1), moved), drift)
 
     def parts_of(self, role: str) -> Parts | None:
         """What the potential, the constraints or their rates are made of, as functions of `(q, t)` or `((q, v), t)`."""
@@ -193,7 +197,7 @@ def twin(s: S) -> S:
     for name in (*s.arguments, "par"):
         setattr(out, name, ca.MX.sym(name, getattr(s, name).numel()))
     out.scalars = s
-    out._functions = {role: lifted(f, s, out) for role, f in s._functions.items()}
+    out._functions = {role: lifted(f, s, out) for role, f in s._functions.items() if role != "points"}  # which s itself draws
     return out
 
 
@@ -201,7 +205,7 @@ def lifted(function: ca.Function, s: Composed, other: Composed) -> ca.Function:
     """A function of single numbers as one of the vectors of the twin, which sees those that it depends on."""
     used = [i for i in range(function.n_in()) if function.jac_sparsity(0, i).nnz()]
     symbols, vectors = s.symbols(), other.symbols()
-    lean = ca.Function(function.name(), [symbols[i] for i in used], function.call(symbols))
+    lean = ca.Function(function.name(), [symbols[i] for i in used], [s.expression(function.name())])
     names = [*s.arguments, "par"], [function.name()]
     return ca.Function(function.name(), vectors, lean.call([vectors[i] for i in used]), *names)
 

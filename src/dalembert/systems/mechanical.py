@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.checking import flag
 from dalembert.errors import ModelError, suggesting
-from dalembert.systems import conversions, quasi_velocities, scales
+from dalembert.systems import batch, conversions, quasi_velocities, scales
 from dalembert.systems.constrained import Constrained, Inputs
 from dalembert.systems.dae import IndexTwoDAE
 from dalembert.systems.elements import Element, parameters_of
@@ -123,9 +123,9 @@ class Mechanical(Constrained):
             {"holonomic": holonomic, "nonholonomic": nonholonomic, "dissipation": dissipation, "force": force, "inputs": inputs},
             picture, invariants, elements,
         )  # fmt: skip
-        M = square("mass", self._trace("mass", mass, ("q",)), self.nv)
+        M = self._trace("mass", mass, ("q",))
         self._finite(M, "mass")
-        self._define("mass", M)
+        self._define("mass", square("mass", M, self.nv))
         if flag("gyroscopic", gyroscopic, ModelError) and kinematics is not None:
             self._define_gyroscopic()
         given = 0.0 if potential is None else potential
@@ -139,7 +139,8 @@ class Mechanical(Constrained):
         if not self.repeated:
             return super().energies()
         elements = [e.local("potential") for e in self.repeated if "potential" in e.roles]
-        return [self.function("mass"), self.function("own_potential"), *elements]
+        masses = [] if self.constant_mass else [self.function("mass")]
+        return [*masses, self.function("own_potential"), *elements]
 
     def _derived(self, role: str) -> SX:
         if role == "kinetic":
@@ -275,8 +276,8 @@ class Mechanical(Constrained):
 
     def _massless(self, q: Array, par: Array) -> tuple[str, ...]:
         M = self.value("mass", par, q=q)
-        diagonal = np.array(ca.densify(ca.diag(M))).ravel()
-        if not np.isfinite(np.array(M.nonzeros())).all():
+        diagonal = batch.diagonal(M)
+        if not np.isfinite(batch.nonzeros(M)).all():
             return ()
         none = np.flatnonzero(diagonal <= 0).tolist()
         root = np.sqrt(np.maximum(diagonal, 1e-300))  # masses of very different size are no reason: look at the shape only

@@ -86,8 +86,9 @@ class Repeated:
 
     def values(self, role: str, s: Composed) -> SX:
         """A role of all repetitions side by side, in the symbols of the system."""
-        arguments = gathered(s.q, self.index), gathered(s.v, self.index), s.t, s.u, self.constants(s.par)
-        return mapped(self.local(role), self.count, *arguments)[0]
+        f, (q, v, t, u, par) = self.local(role), (s.q, s.v, s.t, s.u, s.par)
+        at = {0: lambda: gathered(q, self.index), 1: lambda: gathered(v, self.index), 4: lambda: self.constants(par)}
+        return mapped(f, self.count, *(at[i]() if i in at and used(f, i) else x for i, x in enumerate((q, v, t, u, par))))[0]
 
     def total(self, s: Composed) -> SX:
         """The potential of all."""
@@ -160,15 +161,19 @@ def mapped(function: ca.Function, count: int, *arguments: E) -> list[E]:
 
     It sees the arguments that it depends on.
     """
-    outputs = range(function.n_out())
-    used = [i for i in range(len(arguments)) if any(function.jac_sparsity(k, i).nnz() for k in outputs)]
+    seen = [i for i in range(len(arguments)) if used(function, i)]
     own = function.sx_in()
-    lean = ca.Function(function.name(), [own[i] for i in used], function.call(own))
-    if not used:  # the same constants for all
+    lean = ca.Function(function.name(), [own[i] for i in seen], function.call(own))
+    if not seen:  # the same constants for all
         return [type(arguments[0])(ca.repmat(x, 1, count)) for x in lean.call([])]
-    columns = [a if a.size2() == count else ca.repmat(a, 1, count) for a in (arguments[i] for i in used)]
+    columns = [a if a.size2() == count else ca.repmat(a, 1, count) for a in (arguments[i] for i in seen)]
     out: list[E] = (lean.map(count) if count > 1 else lean).call(columns)
     return out
+
+
+def used(function: ca.Function, i: int) -> bool:
+    """Whether an output of a function depends on its argument number `i`."""
+    return any(function.jac_sparsity(k, i).nnz() for k in range(function.n_out()))
 
 
 def scattered(entries: E, rows: Indices, columns: Indices, shape: tuple[int, int]) -> E:

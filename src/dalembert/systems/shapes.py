@@ -77,7 +77,7 @@ def square(role: str, value: SX, n: int) -> SX:
     """A scalar (times identity), a diagonal, or a full matrix, as an n x n SX."""
     if value.is_scalar() and n != 1:
         value = value if value.nnz() else SX(0.0)
-        return ca.diag(ca.repmat(value, n, 1))
+        return SX(ca.Sparsity.diag(n), value)
     if value.is_vector() and value.numel() == n and n != 1:
         return ca.sparsify(ca.diag(ca.densify(ca.vec(value))))
     if value.shape != (n, n):

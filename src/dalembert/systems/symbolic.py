@@ -21,6 +21,7 @@ from dalembert.errors import ModelError
 from dalembert.systems.elementary import UFUNCS, power
 
 LONG = 64  # entries, from which on an operation is made on a whole column at once
+FEW = 8  # how much longer a column may be than the array that has entries of it
 KINKED = frozenset([np.sqrt, np.power, np.float_power, np.hypot])  # what they do depends on whether an entry is a number
 
 
@@ -89,6 +90,31 @@ class Scalar(_Symbolic):
         return self
 
 
+class _Whole:
+    """A long column, of which `Entry` is one; all are made when the first of them is asked for."""
+
+    def __init__(self, column: SX) -> None:
+        self.column, self.size = column, column.numel()
+
+    @functools.cached_property
+    def entries(self) -> list[SX]:
+        out: list[SX] = ca.vertsplit(self.column)
+        return out
+
+
+class Entry(Scalar):
+    """An entry of a long column: what is done with whole arrays goes by its place."""
+
+    __slots__ = ("place", "whole")
+
+    def __init__(self, whole: _Whole, place: int) -> None:
+        self.whole, self.place = whole, place
+
+    @property
+    def sx(self) -> SX:  # type: ignore[override]
+        return self.whole.entries[self.place]
+
+
 def _binary(rule: Callable[..., SX], swapped: bool = False) -> Callable[[Scalar, object], object]:
     def method(self: Scalar, other: object) -> object:
         if isinstance(other, np.ndarray) and other.ndim:
@@ -150,9 +176,8 @@ def symbols(sx: SX, shape: tuple[int, ...]) -> Scalar | Array:
     """Dress an SX of the right number of entries (C order) as a Scalar or an Array of the given shape."""
     if shape == ():
         return Scalar(sx)
-    flat = np.empty(int(np.prod(shape)), dtype=object)
-    for i, element in enumerate(ca.vertsplit(ca.densify(ca.vec(sx)))):
-        flat[i] = Scalar(element)
+    flat, whole = np.empty(int(np.prod(shape)), dtype=object), _Whole(ca.densify(ca.vec(sx)))
+    flat[:] = [Entry(whole, i) for i in range(flat.size)] if flat.size >= LONG else [Scalar(x) for x in whole.entries]
     return flat.reshape(shape).view(Array)
 
 
@@ -198,7 +223,23 @@ def _sum(a: object, axis: int | None = None, **named: object) -> object:
 
 def _column(x: np.ndarray) -> SX:
     """The entries of an array, one after another."""
-    return SX(x.ravel()) if x.dtype.kind in "fiu" else ca.vertcat(*(_sx(entry) for entry in x.ravel()))
+    if x.dtype.kind in "fiu":
+        return SX(x.ravel())
+    begin: dict[int, int] = {}
+    parts: list[SX] = []
+    places, size = [], 0
+    for entry in x.ravel():
+        if isinstance(entry, Entry) and entry.whole.size <= FEW * x.size:
+            part, place = entry.whole.column, entry.place
+        else:
+            part, place = _sx(entry), 0
+        if id(part) not in begin:
+            begin[id(part)] = size
+            parts.append(part)
+            size += part.numel()
+        places.append(begin[id(part)] + place)
+    column = parts[0] if len(parts) == 1 else ca.vertcat(*parts)
+    return column if places == list(range(size)) else column[places]
 
 
 def _sx(x: object) -> SX:
@@ -324,11 +365,11 @@ def to_sx(value: object) -> SX:
         raise ModelError(f"a value of {array.ndim} dimensions {array.shape}, at most a matrix is expected")
     if array.dtype != object:
         return ca.sparsify(SX(ca.DM(np.asarray(array, dtype=float))))
-    elements = [_sx(x) for x in array.ravel(order="F")]
-    if any(not e.is_scalar() for e in elements):
+    elements = array.ravel(order="F")
+    if any(not (isinstance(x, Entry) or _sx(x).is_scalar()) for x in elements):
         raise ModelError("a list that mixes scalars and vectors; use np.concatenate to join vectors")
     rows, columns = (len(array), array[0].size) if array.ndim == 2 else (array.size, 1)
-    return ca.sparsify(ca.reshape(ca.vertcat(*elements), rows, columns)) if elements else SX(0, 1)
+    return ca.sparsify(ca.reshape(_column(elements), rows, columns)) if len(elements) else SX(0, 1)
 
 
 def _nested(value: object) -> np.ndarray:

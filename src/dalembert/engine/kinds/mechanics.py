@@ -16,6 +16,7 @@ from dalembert.engine.rounding import rounding_of
 from dalembert.engine.survey import well
 from dalembert.errors import ConvergenceError, DalembertError, InconsistentState, MethodError
 from dalembert.methods.base import Method
+from dalembert.systems.batch import nonzeros
 from dalembert.systems.constrained import Constrained
 from dalembert.systems.hamiltonian import Hamiltonian
 from dalembert.systems.mechanical import Mechanical
@@ -71,7 +72,7 @@ def _check_levels(s: Constrained, at: Values, par: Array, t: float, exact: tuple
     check_rank(G, "at the initial position")
 
     def size(matrix: ca.DM, x: Array) -> Array:
-        return np.array(ca.densify(ca.fabs(matrix) @ np.abs(x))).ravel()
+        return nonzeros(ca.densify(ca.fabs(matrix) @ np.abs(x)))
 
     if s.mh:
         g = s.numeric("holonomic", par, q=at["q"], t=t)[0]
