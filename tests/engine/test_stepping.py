@@ -5,6 +5,7 @@ import pytest
 
 import dalembert as da
 from dalembert.engine.case import prepare
+from dalembert.engine.factored import Factor
 from dalembert.engine.machine import Records, Task
 from dalembert.engine.newton import Rule
 from dalembert.methods.base import find
@@ -34,6 +35,35 @@ def test_steps_in_c_are_the_same_to_the_last_bit(kind, method, step):
     assert one.stats["iterations"] == two.stats["iterations"]
     for name in ("t", "q", "v", "lam"):
         assert np.array_equal(getattr(one, name), getattr(two, name))
+
+
+@pytest.mark.parametrize(("step", "steps", "least", "most"), [(0.002, 70, 2, 2), (0.1, 4, 3, 8)], ids=["served", "given back"])
+def test_positions_take_the_factors_of_velocities(monkeypatch, step, steps, least, most):
+    """Those of the step before serve them, and are taken anew after each look; or no longer, in fast motion with large steps."""
+    taken, take = [], Factor.take
+    monkeypatch.setattr(Factor, "take", lambda self, careful=False: (taken.append(id(self)), take(self, careful))[1])
+    one, two = runs(da.catalog.chain(60), "rattle", t_end=steps * step, step=step)
+    positions, velocities = (taken.count(which) for which in dict.fromkeys(taken))
+    assert velocities == steps
+    assert least <= positions <= most
+    assert one.stats["iterations"] == two.stats["iterations"]
+    for name in ("q", "v", "lam"):
+        assert np.array_equal(getattr(one, name), getattr(two, name))
+    assert np.abs(one.residual("position")).max() < 4e-14
+    assert np.abs(one.residual("velocity")).max() < 4e-14
+
+
+def test_rows_that_converge_fast_do_not_hide_others(monkeypatch):
+    """Lengths of directors and hinges of rods in space have sizes of their own; all end at round-off."""
+    monkeypatch.setattr(composed, "MANY", 0)
+    m = da.Mechanism(name="rods on hinges")
+    for i in range(3):
+        m.rod(f"rod{i}", (i, 0, 0), (i + 1, 0, 0), mass=1.0, radius=0.05)
+        m.revolute(f"hinge{i}", f"rod{i - 1}" if i else "ground", f"rod{i}", at=(i, 0, 0), axis=(0.0, 1.0, float(i % 2)))
+    sol = da.simulate(m.assemble(rates={"hinge0": 1.0}), "rattle", t_end=0.06, step=0.002, compile=False)
+    assert sol.stats["engine"] == "sparse"
+    assert sol.stats["iterations_per_step"] < 7
+    assert np.abs(sol.residual("position")).max() < 2e-15
 
 
 def test_inputs_unknowns_and_work_are_recorded():

@@ -24,6 +24,7 @@ PART = 2 * EPS  # of the largest terms of a residual: its rounding
 EXACT = (16 * EPS) ** 2  # the square of a size that is rounding
 PACE = 0.04  # the square of what each change should be of the one before, on the average
 DIAGONAL = 0.01  # of the largest entry of a column: the diagonal is taken as pivot where it is not less
+NEAR = 0.05  # of a matrix: what it may differ from a multiple of another one, whose factors are tried in its place
 CHEAP = 8  # operations of a factorisation for each entry of the matrix, up to which it is taken anew in each step
 
 
@@ -36,9 +37,12 @@ class Factor:
         self.fresh = False  # whether it was taken in the solve that is under way
         self.new = False  # and just now
         self.single = False  # whether one change with new factors is known to be enough
+        self.definite = False  # whether it is of the symmetric part
         self.rate = [0.0]  # the square of the slowest convergence that was seen with it
+        self.known = 0  # how many times its convergence was seen
         self.goal = 0.0  # the square of the size of the last change, if all had been as fast as they should be
         self.rounding = np.zeros(1)  # of the residual, where that is known
+        self.left = 0.0  # the largest residual of the last change, where it is
         self._ldl: qdldl.Solver | None = None
         rows, columns = pattern.rows, pattern.columns
         # where the entries of the transpose are: sorted by rows, they come in the order of its columns
@@ -59,39 +63,51 @@ class Factor:
 
     def drop(self) -> None:
         """Forget what was factorised, and what was found of it."""
-        self.solve, self._try, self.cheap, self.single = None, self.symmetric, False, False
+        self.solve, self._try = None, self.symmetric
+        self.cheap = self.single = self.definite = False
         self.rounding[0] = 0.0
 
-    def learn(self, before: float, after: float) -> None:
-        """Keep how slowly an iteration converges: a lucky change in a later step is no sign that it is done."""
+    def learn(self, before: float, after: float, previous: float) -> None:
+        """Keep how slowly an iteration converges: a lucky change in a later step is no sign that it is done.
+
+        So too of the largest residual, `previous` that of the change before: rows that converge fast may hide others.
+        """
+        self.known += 1
+        if previous > self.rounding[0] and self.left < previous:
+            self.rate[0] = max(self.rate[0], (self.left / previous) * (self.left / previous))
         if after > LOW and before > 0.0:
             self.rate[0] = max(self.rate[0], min(after / before, 1.0))
 
-    def settled(self, before: float, after: float, residual: Array) -> bool:
+    def settled(self, before: float, after: float) -> bool:
         """Whether rounding is all that is left of a residual after the change that was made with it.
 
-        That is so where it will be lost in the rounding of its terms, by the rate at which changes shrink; and where they do not
-        shrink as they should while it is no more than that.
+        That is so where it will be lost in the rounding of its terms, by the rate at which changes shrink, seen twice: those of a
+        symmetric part come in pairs, a lucky one and one that is not. And where they do not shrink as they should while it is no
+        more than that.
         """
         if not self.rounding[0] or not before > 0.0:
             return False
-        ratio, largest = after / before, np.abs(residual).max()
-        lost = largest * np.sqrt(max(ratio, self.rate[0])) <= LOST * self.rounding[0]
-        return bool(lost or (ratio > STALLED and largest <= self.rounding[0]))
+        ratio, left = after / before, self.left
+        lost = self.known > 1 and left * np.sqrt(max(ratio, self.rate[0])) <= LOST * self.rounding[0]
+        return bool(lost or (ratio > STALLED and left <= self.rounding[0]))
+
+    def look(self, residual: Array) -> None:
+        """Keep the size of a residual, where that of its rounding is known."""
+        self.left = float(np.abs(residual).max()) if self.rounding[0] else 0.0
 
     def take(self, careful: bool = False) -> None:
         """Factorise the matrix as it stands; a `careful` look takes it as it is, with partial pivoting."""
-        self.rate[0] = 0.0
+        self.rate[0], self.known = 0.0, 0
         self._try, self.fresh = self._try and not self.fresh, True  # the symmetric part did not serve in this very solve
         if self._try and not careful and self._definite():
             assert self._ldl is not None
-            self.solve = self._ldl.solve
+            self.solve, self.definite = self._ldl.solve, True
             return
         self.whole(careful)
 
     def whole(self, careful: bool = False) -> None:
         """Factorise the matrix as it is, by `L U`; one of symmetric pattern in its order, on the diagonal where that serves."""
-        self._try = self.cheap = False
+        self._try = self.cheap = self.definite = False
         try:
             self.solve = splu(self.matrix).solve if careful or not self.symmetric else self._ordered()
         except (RuntimeError, ValueError):  # singular, or not finite

@@ -52,6 +52,10 @@ class Pattern:
     def at(cls, keys: Indices, shape: tuple[int, int]) -> Pattern:
         return cls(keys % shape[0], keys // shape[0], shape)
 
+    def same(self, other: Pattern) -> bool:
+        """Whether another one has its entries at the same places."""
+        return self.shape == other.shape and np.array_equal(self.keys, other.keys)
+
     @property
     def keys(self) -> NDArray[np.int64]:
         """One number for each entry, in order."""

@@ -13,15 +13,15 @@ typedef struct {
     const int *lp, *li, *starts, *list; /* columns of L; for each row those that it needs, in turn */
     double *x, *l, *d, *inverse, *y, *z;
     int *next;
-    long half, mode, attempt, fresh, new, single, cheap;
+    long half, mode, attempt, fresh, new, single, cheap, known;
 } da_factor;
 
 typedef struct {
     da_list guess, start, cuts, residual, slopes;
-    long n, measured, linear; const int *seen; /* unknowns that are measured: all where there is no list, none: the residual */
-    double *x, *r, *scale, *size, *rounding, *step, *square;
-    long weigh, accept, round, take, solve; /* what is asked back for */
-    double floor, rate, goal;
+    long n, measured, linear, kin; const int *seen; /* unknowns that are measured: all where there is no list, none: the residual */
+    double *x, *r, *scale, *size, *rounding, *step, *square, *times;
+    long weigh, accept, round, lend, take, solve; /* what is asked back for */
+    double floor, rate, goal, left;
     da_factor factor;
 } da_solve;
 
@@ -192,13 +192,14 @@ static void drop(da_solve *s)
     f->mode = NOTHING;
     f->attempt = f->possible;
     f->cheap = f->single = 0;
-    *s->rounding = 0.0;
+    *s->rounding = *s->times = 0.0;
 }
 
 static void take(da_machine *e, da_solve *s)
 {
     da_factor *f = &s->factor;
     s->rate = 0.0;
+    f->known = 0;
     f->attempt = f->attempt && !f->fresh; /* the symmetric part did not serve in this very solve */
     f->fresh = 1;
     if (f->attempt && definite(f)) { f->mode = DEFINITE; return; }
@@ -234,13 +235,6 @@ static double measured(da_solve *s)
 
 static void values(da_machine *e, da_solve *s) { run_list(e, &s->cuts); run_list(e, &s->residual); }
 
-static void change(da_machine *e, da_solve *s)
-{
-    if (s->factor.mode == DEFINITE) back_solve(&s->factor, s->r, s->step);
-    else ask(e, s->solve);
-    *s->size = measured(s);
-}
-
 static double largest(const double *r, long n)
 {
     double out = 0.0;
@@ -249,10 +243,29 @@ static double largest(const double *r, long n)
     return out;
 }
 
+/* The factors of a later solve, where they serve this one; none where they do not. */
+static const da_factor *lent(const da_machine *e, const da_solve *s)
+{
+    const da_factor *f = s->kin < 0 || *s->times == 0.0 ? 0 : &e->solves[s->kin].factor;
+    return f && f->mode == DEFINITE ? f : 0;
+}
+
+static void change(da_machine *e, da_solve *s)
+{
+    const da_factor *f = lent(e, s);
+    if (f) {
+        back_solve(f, s->r, s->step);
+        for (long i = 0; i < s->n; i++) s->step[i] *= *s->times;
+    } else if (s->factor.mode == DEFINITE) back_solve(&s->factor, s->r, s->step);
+    else ask(e, s->solve);
+    *s->size = measured(s);
+    s->left = *s->rounding > 0.0 ? largest(s->r, s->n) : 0.0;
+}
+
 static void update(da_machine *e, da_solve *s, int looked)
 {
     da_factor *f = &s->factor;
-    const double before = *s->size;
+    const double before = *s->size, previous = s->left;
     const long first = f->new;
     f->new = 0;
     s->goal *= PACE;
@@ -260,20 +273,28 @@ static void update(da_machine *e, da_solve *s, int looked)
     values(e, s);
     change(e, s);
     const double size = *s->size;
+    f->known++;
+    if (previous > *s->rounding && s->left < previous) {
+        const double ratio = (s->left / previous) * (s->left / previous);
+        if (ratio > s->rate) s->rate = ratio;
+    }
     if (size > LOW && before > 0.0 && size / before > s->rate) s->rate = size < before ? size / before : 1.0;
-    if (first && s->linear) f->single = size <= EXACT;
+    if (first && s->linear) f->single = size <= EXACT || s->left < *s->rounding;
     if (*s->rounding > 0.0 && 0.0 < before) { /* rounding may be all that is left */
-        const double ratio = size / before, left = largest(s->r, s->n), worst = !(ratio >= s->rate) ? s->rate : ratio;
-        if (left * sqrt(worst) <= LOST * *s->rounding || (ratio > STALLED && left <= *s->rounding)) *s->size = 0.0;
+        const double ratio = size / before, left = s->left, worst = !(ratio >= s->rate) ? s->rate : ratio;
+        if ((f->known > 1 && left * sqrt(worst) <= LOST * *s->rounding) || (ratio > STALLED && left <= *s->rounding)) *s->size = 0.0;
     }
 }
 
 static void anew(da_machine *e, da_solve *s)
 {
+    const int first = s->factor.mode == NOTHING;
+    *s->times = 0.0;
     values(e, s);
     run_list(e, &s->slopes);
-    if (s->factor.mode == NOTHING) ask(e, s->round);
+    if (first) ask(e, s->round);
     take(e, s);
+    if (first && s->factor.mode == DEFINITE && s->factor.cheap) ask(e, s->lend);
     change(e, s);
     s->factor.new = 1;
     s->goal = 0.0;
@@ -290,7 +311,9 @@ static void begin(da_machine *e, da_solve *s)
     s->factor.fresh = s->factor.new = 0;
     run_list(e, &s->guess);
     run_list(e, &s->start);
-    if (s->factor.mode == NOTHING || s->factor.cheap) anew(e, s);
+    const int borrowed = lent(e, s) != 0;
+    if (borrowed) s->rate = 0.0; /* they are new */
+    if (!borrowed && (s->factor.mode == NOTHING || s->factor.cheap)) anew(e, s);
     else { values(e, s); change(e, s); }
     s->goal = *s->size;
 }

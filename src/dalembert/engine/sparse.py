@@ -14,7 +14,7 @@ import numpy as np
 
 from dalembert.engine import compiler
 from dalembert.engine.chains import Chain, Single
-from dalembert.engine.factored import EXACT, PACE, PART, Factor, Sizes
+from dalembert.engine.factored import EXACT, NEAR, PACE, PART, Factor, Sizes
 from dalembert.engine.fused import exact
 from dalembert.engine.large import LargeProgram
 from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task, VirtualMachine
@@ -116,7 +116,7 @@ class Sparse(VirtualMachine):
 
     def _load(self, memory: Memory, h: float, inputs: Array) -> None:
         for iteration in self.iterations:
-            iteration.factor.drop()
+            iteration.drop()
         super()._load(memory, h, inputs)
         with np.errstate(all="ignore"):
             for piece in self.pieces:
@@ -168,12 +168,40 @@ class Iteration:
         self.sizes = Sizes(machine.large.large_stages[k])
         self.floor = np.inf if machine.careful else LEAST if self.sizes.residual else FLOOR
         self._last = k == len(machine.program.step.solves) - 1
+        self.kin: Iteration | None = None  # a later solve, whose matrix has the same pattern
+        self.times = np.zeros(1)  # that many inverses of it stand for that of the own matrix; zero where none does
+        for other in machine.iterations:
+            if self.factor.symmetric and other.chain.pattern.same(self.chain.pattern):
+                other.kin = self
+
+    @property
+    def lender(self) -> Iteration | None:
+        """The solve whose factors serve this one: those of the step before."""
+        return self.kin if self.kin is not None and self.times[0] and self.kin.factor.definite else None
+
+    def lend(self) -> None:
+        """Offer the factors to earlier solves whose matrix in the next step is a multiple of this one, but for the motion.
+
+        Velocities have `G(q0) M^-1 G(q0)^T` at the end of a step, positions `G(q1) M^-1 G(q0)^T` in the next. The first serves
+        the second better than its symmetric part, whose changes come in pairs, and is there already.
+        """
+        own = self.chain.matrix.data
+        for other in self.machine.iterations:
+            if other.kin is self:
+                theirs = other.chain.matrix.data
+                times = (own * theirs).sum() / np.square(own).sum()
+                near = np.abs(theirs - times * own).sum() <= NEAR * np.abs(theirs).sum()
+                other.times[0] = 1 / times if near else 0.0
 
     def _change(self) -> None:
-        assert self.factor.solve is not None
-        x, r = self.at.x, self.chain.residual
-        step = self.factor.solve(r)
+        x, r, lender = self.at.x, self.chain.residual, self.lender
+        own = (lender or self).factor
+        assert own.solve is not None
+        step = own.solve(r)
+        if lender is not None:
+            step *= self.times
         np.subtract(x, step, out=x)
+        self.factor.look(r)
         self.at.size[0] = self.sizes.size(x, step, r, self.at.scale)
 
     def renew(self) -> None:
@@ -188,10 +216,13 @@ class Iteration:
             self._anew()
 
     def _anew(self) -> None:
+        first, self.times[0] = self.factor.solve is None, 0.0
         self.chain.both()
-        if self.factor.solve is None:
+        if first:
             self.round()
         self.factor.take(self.machine.careful)
+        if first and self.factor.definite and self.factor.cheap:
+            self.lend()
         while self.machine.budget and self._shorten():
             self.chain.both()
             self.factor.take(True)
@@ -221,17 +252,17 @@ class Iteration:
     def update(self) -> None:
         """A change with the factors that are there."""
         factor, size = self.factor, self.at.size
-        before, first, factor.new = size[0], factor.new, False
+        before, previous, first, factor.new = size[0], factor.left, factor.new, False
         factor.goal *= PACE
         if first and factor.single and not self.machine.seen[0]:  # one change with its own factors solves a linear equation
             size[0] = 0.0
             return
         self.chain.values()
         self._change()
-        factor.learn(before, size[0])
+        factor.learn(before, size[0], previous)
         if first and self.chain.linear:
-            factor.single = bool(size[0] <= EXACT)
-        if factor.settled(before, size[0], self.chain.residual):
+            factor.single = bool(size[0] <= EXACT or factor.left < factor.rounding[0])
+        if factor.settled(before, size[0]):
             size[0] = 0.0
 
     def begin(self) -> None:
@@ -241,9 +272,12 @@ class Iteration:
         factor.fresh = factor.new = False
         self.guess.call()
         self.chain.start()
-        if factor.solve is None or factor.cheap or self.machine.careful:
+        lent = self.lender is not None and not self.machine.careful
+        if not lent and (factor.solve is None or factor.cheap or self.machine.careful):
             self._anew()
         else:
+            if lent:
+                factor.rate[0] = 0.0  # they are new
             self.chain.values()
             self._change()
         factor.goal = self.at.size[0]
@@ -262,7 +296,12 @@ class Iteration:
     def weigh(self) -> None:
         """The sizes of what is measured; old factors are dropped."""
         self.sized.call()
+        self.drop()
+
+    def drop(self) -> None:
+        """Forget all factors, and whose they are."""
         self.factor.drop()
+        self.times[0] = 0.0
 
 
 class Careful(Sparse):

@@ -48,17 +48,17 @@ class _Factor(ctypes.Structure):
     _fields_ = (
         _fields(_LONG, "n possible low")
         + _fields(_POINTER, "data upper lower perm begin row lp li starts list x l d inverse y z next")
-        + _fields(_LONG, "half mode attempt fresh new single cheap")
+        + _fields(_LONG, "half mode attempt fresh new single cheap known")
     )
 
 
 class _Solve(ctypes.Structure):
     _fields_ = (
         _fields(_List, "guess start cuts residual slopes")
-        + _fields(_LONG, "n measured linear")
-        + _fields(_POINTER, "seen x r scale size rounding step square")
-        + _fields(_LONG, "weigh accept round take solve")
-        + _fields(_DOUBLE, "floor rate goal")
+        + _fields(_LONG, "n measured linear kin")
+        + _fields(_POINTER, "seen x r scale size rounding step square times")
+        + _fields(_LONG, "weigh accept round lend take solve")
+        + _fields(_DOUBLE, "floor rate goal left")
         + _fields(_Factor, "factor")
     )
 
@@ -160,6 +160,7 @@ class Stepping:
     def _solve(self, own: Iteration, lists: list[list[Call]], guess: list[list[Call]]) -> _Solve:
         at, chain, factor, sizes = own.at, own.chain, own.factor, own.sizes
         n, step = len(at.x), np.zeros(len(at.x))
+        kin = -1 if own.kin is None else own.machine.iterations.index(own.kin)
         measured = -1 if sizes.residual else n if sizes.seen is None else len(sizes.seen)
 
         def solve() -> None:
@@ -167,10 +168,10 @@ class Stepping:
             step[:] = factor.solve(chain.residual)
 
         return _Solve(
-            *map(self._list, (guess[1], *lists[1:])), n, measured, int(chain.linear),
+            *map(self._list, (guess[1], *lists[1:])), n, measured, int(chain.linear), kin,
             None if sizes.seen is None else self._numbers(sizes.seen),
-            *map(self._at, (at.x, chain.residual, at.scale, at.size, factor.rounding, step, np.zeros(n))),
-            *map(self._asked, (own.weigh, own.accept, own.round, factor.whole, solve)), own.floor**2, 0.0, 0.0,
+            *map(self._at, (at.x, chain.residual, at.scale, at.size, factor.rounding, step, np.zeros(n), own.times)),
+            *map(self._asked, (own.weigh, own.accept, own.round, own.lend, factor.whole, solve)), own.floor**2, 0.0, 0.0, 0.0,
             self._factor(factor),
         )  # fmt: skip
 
