@@ -63,6 +63,19 @@ def test_energy_and_constraints_in_space_are_kept_to_round_off():
     assert np.abs(sol.residual("position")).max() < 1e-14
 
 
+def test_states_of_a_solution_are_consistent():
+    """Also where all coordinates of a constraint are zero but for rounding: those across the plane of motion."""
+    m = pendulum()
+    m.rod("rod1", (1, 0, 0), (2, 0, 0), mass=1.0, radius=0.05)
+    m.revolute("hinge1", "rod0", "rod1", at=(1, 0, 0), axis=(0, 1, 1))
+    system = m.assemble()
+    sol = da.simulate(system, "rattle", t_end=0.5, step=1e-3, save_every=50, compile=False)
+    for q, v in zip(sol.q, sol.v, strict=True):
+        again = da.consistent(system, q=q, v=v)
+        assert np.abs(again["q"] - q).max() < 1e-14
+        assert np.abs(again["v"] - v).max() < 1e-13
+
+
 def test_rates_of_joints_are_those_of_the_start():
     s = four_bar().assemble(rates={"A": 2.0})
     v = s.initial["v"]

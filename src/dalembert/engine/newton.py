@@ -17,6 +17,9 @@ TINY = 1e-300  # keeps the quotient of two zeros from being nan
 SHORTEST = 2.0**-12  # of a Newton step that is taken where the whole of it leads further away
 DAMPED = 60  # changes that are shortened in one solve
 SMALL = 1e-8  # a residual of this part of its terms is small, whatever the tolerance
+ROUNDED = (
+    64 * EPS / SMALL
+)  # of the terms that a row would have with its largest unknown: what rounding of that one leaves is small
 
 
 @dataclass(frozen=True)
@@ -182,7 +185,7 @@ def solve(
     `change(x, r, J)` is what Newton's iteration subtracts; it is halved while the residual would grow. The iteration is done
     when the change is below `tolerance`, or stops shrinking near it, relative to the largest entry of `x` plus `scale`, which
     is needed for a solution at zero. It is accepted only where the residual is small against `terms(x)`, the sizes of the terms
-    of its rows; without them, against `|J| (max |x| + scale)`.
+    of its rows, or is what rounding of the unknowns of a row leaves; without them, against `|J| (max |x| + scale)`.
     """
     x = np.array(x0, dtype=np.float64)
     here = _Point(residual, x, scale, terms)
@@ -225,7 +228,10 @@ class _Point:
             r, self.J = residual(x)
             self.r = _dense(r).ravel()
             self.largest = float(np.abs(x).max(initial=0.0)) + scale
-            self.rows = np.abs(_dense(self.J)).sum(axis=1) * self.largest if terms is None else np.abs(terms(x))
+            slopes = np.abs(_dense(self.J)).sum(axis=1)
+            self.rows = (
+                slopes * self.largest if terms is None else np.abs(terms(x)) + ROUNDED * slopes * (_largest(self.J, x) + scale)
+            )
             self.ratio = float((np.abs(self.r) / (self.rows + TINY)).max(initial=0.0))
 
 
@@ -239,6 +245,12 @@ def _halved(here: _Point, step: Array, at: Callable[[Array], _Point]) -> tuple[_
         if reached <= (1 - 1e-4 * factor) * size or (reached <= 64 * EPS and np.isfinite(ahead.ratio)) or factor < SHORTEST:
             return ahead, factor
         factor /= 2
+
+
+def _largest(J: Matrix, x: Array) -> Array:
+    """The largest of the unknowns that each row depends on."""
+    at = ca.DM.ones(J.sparsity()).full() if isinstance(J, ca.DM) else np.ones(J.shape)
+    return np.asarray((at * np.abs(x)).max(axis=1, initial=0.0))
 
 
 def _dense(x: Matrix) -> Array:
