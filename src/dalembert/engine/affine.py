@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import casadi as ca
 
-from dalembert.systems.instructions import called, operation, walk
+from dalembert.systems.instructions import Listing, called, operation, walk
 
 SX = ca.SX
 ONE, TWO, MINUS = SX(1.0), SX(2.0), SX(-1.0)
@@ -28,13 +28,13 @@ def collected(function: ca.Function, inputs: Sequence[SX], unknowns: SX) -> list
     places = {x.element_hash(): i for i, x in enumerate(single)}
     sources = [[inputs[i].nz[k] for k in range(inputs[i].nnz())] for i in range(function.n_in())]
     found = [[places.get(x.element_hash()) for x in row] for row in sources]
-    survey = _Survey()
-    rows = walk(function, lambda i, k: survey.source(found[i][k]), survey.number, survey.apply, survey.call)
+    survey, listing = _Survey(), Listing(function)
+    rows = walk(listing, lambda i, k: survey.source(found[i][k]), survey.number, survey.apply, survey.call)
     survey.need([v for row in rows for v in row])
     if survey.exact:
         return function.call(list(inputs), True, False)
     w = _Writing(single, survey)
-    forms = walk(function, lambda i, k: w.source(sources[i][k], found[i][k]), lambda c: w.new(SX(c)), w.apply, w.call)
+    forms = walk(listing, lambda i, k: w.source(sources[i][k], found[i][k]), lambda c: w.new(SX(c)), w.apply, w.call)
     return [ca.vertcat(*(w.value(v) for v in row)) if row else SX(0, 1) for row in forms]
 
 

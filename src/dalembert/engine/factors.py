@@ -14,7 +14,7 @@ from itertools import count
 
 import casadi as ca
 
-from dalembert.systems.instructions import called, operation, walk
+from dalembert.systems.instructions import Listing, called, operation, walk
 
 SX = ca.SX
 ONE = SX(1.0)
@@ -73,12 +73,13 @@ class Factors:
             moves = any(v.moving for v in operands)
             return [_Value(ONE, v, moves) for v in called(f, [self.whole(v) for v in operands])]
 
-        shared = iter(_shared_divisors(function))
+        listing = Listing(function)
+        shared = iter(_shared_divisors(listing))
 
         def apply(op: int, operands: list[_Value]) -> _Value:
             return self._apply(op, operands, op in DIVISIONS and next(shared))
 
-        out = walk(function, source, lambda c: _Value(SX(c)), apply, call)
+        out = walk(listing, source, lambda c: _Value(SX(c)), apply, call)
         return [ca.vertcat(*(self.whole(v) for v in rows)) if rows else SX(0, 1) for rows in out]
 
     @classmethod
@@ -167,13 +168,13 @@ class Factors:
         assert b.rest is not None
         for sign in (1.0, -1.0):
             other = b.factor if sign > 0 else _times(b.factor, SX(-1.0))
-            if self._key(a.factor) == self._key(other):
+            if a.factor is other or self._key(a.factor) == self._key(other):
                 joined = SX.binary(ca.OP_SUB if minus == (sign > 0) else ca.OP_ADD, a.rest, b.rest)
                 return _Value(a.factor, joined, a.moving or b.moving)
         return None
 
 
-def _shared_divisors(function: ca.Function) -> list[bool]:
+def _shared_divisors(function: Listing) -> list[bool]:
     """For each division of a function, whether it is by what another one divides by too, up to numbers as factors."""
     numbers, divisors = count(1), list[int]()
 

@@ -15,8 +15,18 @@ T = TypeVar("T")
 FEW = 8  # operations: fewer are done one by one
 
 
+class Listing:
+    """The operations of a function of single numbers, read once for all who go through them."""
+
+    def __init__(self, function: ca.Function) -> None:
+        self.function = f = function if function.is_a("SXFunction") else function.expand()
+        self.lines: list[tuple[int, list[int], list[int]]] = [
+            (f.instruction_id(k), f.instruction_input(k), f.instruction_output(k)) for k in range(f.n_instructions())
+        ]
+
+
 def walk(
-    function: ca.Function,
+    function: ca.Function | Listing,
     source: Callable[[int, int], T],
     constant: Callable[[float], T],
     apply: Callable[[int, list[T]], T],
@@ -28,11 +38,11 @@ def walk(
     `apply(op, values)` does the operation `op` (one of CasADi's `OP_...`). `call(function, values)` gives the nonzeros of all
     outputs of a function that cannot be written out, such as a table, from those of its arguments.
     """
-    f = function if function.is_a("SXFunction") else function.expand()
+    listing = function if isinstance(function, Listing) else Listing(function)
+    f = listing.function
     work: dict[int, T] = {}
     outputs: list[dict[int, T]] = [{} for _ in range(f.n_out())]
-    for k in range(f.n_instructions()):
-        op, i, o = f.instruction_id(k), f.instruction_input(k), f.instruction_output(k)
+    for k, (op, i, o) in enumerate(listing.lines):
         if op == ca.OP_OUTPUT:
             outputs[o[0]][o[1]] = work[i[0]]
         elif op == ca.OP_INPUT:
