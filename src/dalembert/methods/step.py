@@ -248,7 +248,7 @@ def _coupled(blocks: Sequence[Block]) -> set[tuple[int, int]]:
     jacobian = ca.jacobian_sparsity(ca.vertcat(*(b.row for b in blocks)), ca.vertcat(*(b.unknowns for b in blocks)))
     owner = np.repeat(np.arange(count), [b.unknowns.numel() for b in blocks])
     rows, columns = (owner[np.array(x, dtype=int)] for x in jacobian.get_triplet())
-    return {divmod(int(k), count) for k in np.unique(rows * count + columns)}
+    return {divmod(k, count) for k in set((rows * count + columns).tolist())}
 
 
 def _solve(blocks: list[Block]) -> Solve:

@@ -203,9 +203,9 @@ def twin(s: S) -> S:
 
 def lifted(function: ca.Function, s: Composed, other: Composed) -> ca.Function:
     """A function of single numbers as one of the vectors of the twin, which sees those that it depends on."""
-    used = [i for i in range(function.n_in()) if function.jac_sparsity(0, i).nnz()]
-    symbols, vectors = s.symbols(), other.symbols()
-    lean = ca.Function(function.name(), [symbols[i] for i in used], [s.expression(function.name())])
+    symbols, vectors, own = s.symbols(), other.symbols(), s.expression(function.name())
+    used = [i for i, x in enumerate(symbols) if x.numel() and ca.depends_on(own, x)]
+    lean = ca.Function(function.name(), [symbols[i] for i in used], [own])
     names = [*s.arguments, "par"], [function.name()]
     return ca.Function(function.name(), vectors, lean.call([vectors[i] for i in used]), *names)
 

@@ -191,7 +191,8 @@ class Bound(Repeated):
     def pairs(self) -> list[tuple[int, int]]:
         """The particles that it joins, where it joins two."""
         nodes = np.asarray(self.element.nodes)
-        return [(int(a), int(b)) for a, b in nodes] if self.element.dimension in (2, 3) and nodes.shape[1] == 2 else []
+        joined = self.element.dimension in (2, 3) and nodes.shape[1] == 2
+        return list(map(tuple, nodes.astype(int).tolist())) if joined else []
 
 
 def _arguments(function: Model) -> list[str]:

@@ -71,7 +71,7 @@ class Picture:
     def __post_init__(self) -> None:
         try:
             for name in ("links", "bodies"):
-                object.__setattr__(self, name, tuple(tuple(int(i) for i in group) for group in getattr(self, name)))
+                object.__setattr__(self, name, tuple(tuple(map(int, group)) for group in getattr(self, name)))
             for name in ("masses", "trails"):
                 object.__setattr__(self, name, tuple(int(i) for i in getattr(self, name)))
             object.__setattr__(self, "units", {str(k): str(v) for k, v in dict(self.units).items()})
@@ -81,8 +81,13 @@ class Picture:
                 f"and units is a dictionary: {error}"
             ) from error
         object.__setattr__(self, "solids", solids.given(self.solids))
-        if any(len(tuple(link)) != 2 for link in self.links) or any(len(tuple(ring)) < 3 for ring in self.bodies):
+        if set(map(len, self._tuples("links"))) - {2} or min(map(len, self._tuples("bodies")), default=3) < 3:
             raise ModelError("in a picture, links have two points each and bodies at least three")
+
+    def _tuples(self, name: str) -> tuple[tuple[int, ...], ...]:
+        """Links or bodies, as they are kept."""
+        out: tuple[tuple[int, ...], ...] = getattr(self, name)
+        return out
 
     def parts(self) -> Parts:
         """All but the points, to be written to a file."""
@@ -138,7 +143,8 @@ def particles(system: System) -> list[Group]:
     """Coordinates that are points of the plane or of space: by `dimension`, or by names `x, y(, z)` with one ending."""
     if system.dimension in (2, 3):
         d = system.dimension
-        return [list(range(i, i + d)) for i in range(0, system.n, d)]
+        groups: list[Group] = np.arange(system.n).reshape(-1, d).tolist()
+        return groups
     where = {name: i for i, name in enumerate(system.coordinates)}
     endings = [name[1:] for name in where if re.fullmatch(r"x_?[A-Za-z0-9]{0,3}", name)]
     groups = [[where[a + end] for a in "xyz" if a + end in where] for end in endings]
@@ -151,9 +157,8 @@ def _default(system: System, given: Picture) -> Picture | None:
     groups = particles(system)
     if not groups or (len(groups) > MOST and system.dimension not in (2, 3)):
         return given if given.units else None
-    flat = [i for g in groups for i in g]
-    points = ca.reshape(_state(system)[flat], len(groups[0]), len(groups)).T
-    joined = [pair for e in getattr(system, "repeated", ()) for pair in e.pairs()]
+    points = ca.reshape(_state(system)[np.ravel(groups).tolist()], len(groups[0]), len(groups)).T
+    joined = [pair for e in getattr(system, "repeated", ()) for pair in e.pairs()] if not given.links else []
     links, pivots = (joined, []) if given.links or joined or len(groups) > MANY else _rods(system, groups)
     count = len(groups)
     for k, (i, place) in enumerate(pivots):
@@ -194,9 +199,9 @@ def _rods(system: System, groups: list[Group]) -> tuple[list[tuple[int, int]], l
     cuts = np.flatnonzero(np.diff(rows[order])) + 1
     found: list[tuple[int, Group]] = []
     for entries in np.split(order, cuts) if len(order) else ():
-        touched = np.unique(owner[columns[entries]])
+        touched = sorted(set(owner[columns[entries]].tolist()))
         if touched[0] >= 0 and len(touched) < 3:
-            found.append((int(rows[entries[0]]), [int(k) for k in touched]))
+            found.append((int(rows[entries[0]]), touched))
     pairs = [(i, groups[own[0]], groups[own[1]]) for i, own in found if len(own) == 2]
     rigid = dict(zip((i for i, *_ in pairs), _parallel(system, G, pairs), strict=True))
     for i, own in found:

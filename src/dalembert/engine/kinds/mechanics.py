@@ -78,7 +78,7 @@ def _check_levels(s: Constrained, at: Values, par: Array, t: float, exact: tuple
         g = s.numeric("holonomic", par, q=at["q"], t=t)[0]
         # a method on the index-2 form lets positions drift a little: its own end must be a legal start
         tolerance = TOLERANCE if "position" in exact else 1e-3
-        normal = s.value("normal", par, q=at["q"], t=t)
+        normal = s.value("normal", par, q=at["q"], t=t) if s.mn or s.has("kinematics") else G
         # coordinates that are zero but for rounding are measured by the largest one
         allowed = tolerance * size(normal, at["q"]) + 1e-13 * size(normal, np.full(s.n, np.abs(at["q"]).max()))
         if not (np.abs(g) <= allowed).all():  # or no more than rounding
