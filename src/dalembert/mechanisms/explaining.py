@@ -58,3 +58,8 @@ def _(system: Assembled, values: Values, times: Array, par: Array) -> tuple[int,
         "coordinates do not count; use assemble(coordinates='joint'), or torsion_spring(..., turns=True) (error.solution holds "
         "the rows before)"
     )
+
+
+@kinds.fleeting.register
+def _(system: Assembled) -> bool:
+    return bool(system.wound)

@@ -100,4 +100,10 @@ def fault(system: System, values: Values, times: Array, par: Array) -> tuple[int
     return None
 
 
+@singledispatch
+def fleeting(system: System) -> bool:
+    """Whether what `fault` looks for may come and go between rows, if these do not have all steps."""
+    return False
+
+
 from dalembert.engine.kinds import daes, mechanics, odes, ports  # noqa: E402, F401 - they register themselves
