@@ -335,7 +335,9 @@ def test_an_interrupt_while_the_file_is_written_waits_for_its_end(often, tmp_pat
     assert caught.value.solution.t[-1] == da.load(tmp_path / "run.nc").t[-1]
 
 
-def test_an_interrupt_at_the_very_end_loses_nothing(tmp_path, monkeypatch):
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_interrupt_at_the_very_end_loses_nothing(tmp_path, monkeypatch, kept):
+    """Nor a second one."""
     original = kinds.fault
 
     def late(*arguments):
@@ -344,6 +346,6 @@ def test_an_interrupt_at_the_very_end_loses_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr("dalembert.engine.kinds.fault", late)
     with pytest.raises(da.Interrupted, match="at the end of the run") as caught:
-        da.simulate(kepler(), "rattle", checkpoint=tmp_path / "run.nc", **RUN)
+        da.simulate(kepler(), "rattle", checkpoint=tmp_path / "run.nc" if kept else None, **RUN)
     assert caught.value.solution.t[-1] == 1.0
-    assert da.load(tmp_path / "run.nc").t[-1] == 1.0
+    assert not kept or da.load(tmp_path / "run.nc").t[-1] == 1.0

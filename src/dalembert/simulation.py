@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -277,13 +277,17 @@ class _Call:
         solution: Solution | None = None
         error: BaseException | None = None
         try:
-            with undisturbed():
+            with undisturbed() if self.keeper is not None else recognised():
                 error = self._end(run)
                 if not run.first:
                     solution = self._solution(run)
             if solution is None:
                 solution = self._solution(run)  # rows that are read again may take a while, and they are safe
         except KeyboardInterrupt:
+            if self.keeper is None:  # no file is half written: what was begun is done again
+                with suppress(KeyboardInterrupt), undisturbed():
+                    error = self._end(run)
+                    solution = self._solution(run)
             if error is None or solution is None:
                 where = "its store" if solution is None else "error.solution"
                 error = Interrupted(f"interrupted at the end of the run, which {where} holds")

@@ -80,6 +80,7 @@ class System(ABC):
                 raise ModelError(f"a parameter cannot be called {key!r}: that name has a meaning of its own")
             self.parameters[key] = numbers(f"parameter {key!r}", value)
         self._functions: dict[str, ca.Function] = {}
+        self._counted: dict[str, tuple[SX, int]] = {}  # entries of variables: CasADi takes its time to count
         self.cache = Cache()
         for symbol in self.variables:
             setattr(self, symbol, SX.sym(symbol, self.n))
@@ -286,7 +287,7 @@ class System(ABC):
     @property
     def nu(self) -> int:
         """Number of inputs."""
-        return int(self.u.numel())
+        return self.size_of("u")
 
     @property
     def ports(self) -> tuple[str, ...]:
@@ -295,7 +296,10 @@ class System(ABC):
 
     def size_of(self, name: str) -> int:
         """How many entries a variable has."""
-        return int(getattr(self, name).numel())
+        symbol, sizes = getattr(self, name), self._counted
+        if name not in sizes or sizes[name][0] is not symbol:
+            sizes[name] = symbol, int(symbol.numel())
+        return sizes[name][1]
 
     def pack(self, overrides: Mapping[str, ArrayLike] | None = None) -> Array:
         """The parameter vector, with some values replaced."""
@@ -364,7 +368,7 @@ class System(ABC):
     def __copy__(self) -> Self:
         out = object.__new__(type(self))
         out.__dict__.update(self.__dict__)  # functions and symbols are never changed
-        out.cache = Cache()
+        out.cache, out._counted = Cache(), {}
         out.parameters, out.initial = ({k: v.copy() for k, v in values.items()} for values in (self.parameters, self.initial))
         return out
 

@@ -63,7 +63,7 @@ class Composed(System):
     @property
     def nv(self) -> int:
         """Number of velocities: that of the coordinates, unless `kinematics` says otherwise."""
-        return int(self.v.numel())
+        return self.size_of("v")
 
     def _compose(self, role: str, own: SX | None) -> None:
         """Define a role by its own part and what elements add to it; where these are many, that is left for later."""

@@ -248,7 +248,7 @@ class Mechanical(Constrained):
     @property
     def constant_mass(self) -> bool:
         """Whether the mass matrix does not depend on `q`."""
-        return not self.depends("mass", "q")
+        return self.cache.get(bool, "constant mass", lambda: not self.depends("mass", "q"))
 
     def inverse_mass(self) -> SX | None:
         """`M^-1` for a constant mass matrix of small blocks, else None (then it is never inverted)."""
