@@ -18,6 +18,7 @@ from dalembert.systems.base import System
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
+pytestmark = pytest.mark.usefixtures("optimised")  # long runs: they are worth a compiler's time
 
 
 @pytest.fixture(scope="module")

@@ -15,6 +15,8 @@ from dalembert.experiments.pages import Pages
 from dalembert.experiments.pendulums import REST, damped_double_pendulum
 from dalembert.experiments.spark import Disk, Spark
 
+pytestmark = pytest.mark.usefixtures("optimised")  # long runs: they are worth a compiler's time
+
 
 @pytest.mark.parametrize("id", REGISTER)
 def test_reproduced(id):

@@ -136,7 +136,11 @@ def test_other_methods_have_a_defect_in_momenta():
     assert defect_in_momenta("cart", "energy-momentum") > 1e-5
 
 
-REVERSIBLE = [(n, m) for n, (make, _) in SYSTEMS.items() for s in [make()] for m in STEPPING if find(m).symmetric and can(m, s)]
+# the particles are there for gradients that know their pairs: for other methods they are one more system with a constant mass
+REVERSIBLE = [
+    (n, m) for n, (make, _) in SYSTEMS.items() for s in [make()] for m in STEPPING
+    if find(m).symmetric and can(m, s) and (n != "four particles" or "energy-momentum" in m)
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "method"), REVERSIBLE)
