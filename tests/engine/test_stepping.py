@@ -66,6 +66,17 @@ def test_rows_that_converge_fast_do_not_hide_others(monkeypatch):
     assert np.abs(sol.residual("position")).max() < 2e-15
 
 
+def test_round_off_is_not_taken_for_slowness(monkeypatch):
+    """Where changes with factors of their own do not shrink any more, later ones with old factors need not be smaller."""
+    taken, whole = [], Factor.whole
+    monkeypatch.setattr(Factor, "whole", lambda self, careful=False: (taken.append(careful), whole(self, careful))[1])
+    one, two = runs(da.catalog.net(15, 15), "energy-momentum-ggl", t_end=0.009, step=0.001)
+    assert one.stats["pivoted_steps"] == two.stats["pivoted_steps"] == 0
+    assert len(taken) <= 6  # of both runs
+    assert np.array_equal(one.q, two.q)
+    assert np.abs(one.residual("position")).max() < 1e-13
+
+
 def test_inputs_unknowns_and_work_are_recorded():
     number = np.arange(60)
     pairs = np.stack([number[:-1], number[1:]], axis=1)

@@ -66,8 +66,8 @@ class Rule:
         """
         begin, renew, update, accept, sizes = parts.begin, parts.renew, parts.update, parts.accept, parts.sizes
         looked, rate = parts.looked, parts.rate
-        floor = min(self.floor, parts.floor)
-        tolerance, refresh, stagnation, floor = (x * x for x in (self.tolerance, self.refresh, self.stagnation, floor))
+        tolerance, refresh, stagnation, floor = (x * x for x in (self.tolerance, self.refresh, self.stagnation, self.floor))
+        own = parts.floor
         exact, limit, last, linear, single = self.exact**2, self.limit**2, self.max_iterations, parts.linear, parts.single
 
         def iterate(look: bool) -> int:
@@ -89,7 +89,7 @@ class Rule:
                         break
                     if not size < 1e300:  # also catches nan
                         return -k
-                    if size > stagnation * previous and size <= floor:
+                    if size > stagnation * previous and size <= floor and size <= own[0]:
                         look = True
                         break
                     if size > refresh * previous and not linear:
@@ -126,7 +126,7 @@ class Parts:
     single: memoryview[float] | list[float] = field(default_factory=lambda: [0.0])
     looked: list[bool] = field(default_factory=lambda: [False])
     rate: list[float] = field(default_factory=lambda: [0.0])  # how slowly old factors are known to converge, squared
-    floor: float = np.inf  # changes that do not shrink are round-off below this
+    floor: list[float] = field(default_factory=lambda: [np.inf])  # changes that do not shrink are round-off below this, squared
 
 
 Array = NDArray[np.float64]

@@ -21,7 +21,7 @@ typedef struct {
     long n, measured, linear, kin; const int *seen; /* unknowns that are measured: all where there is no list, none: the residual */
     double *x, *r, *scale, *size, *rounding, *step, *square, *times;
     long weigh, accept, round, lend, take, solve; /* what is asked back for */
-    double floor, rate, goal, left;
+    double base, floor, rate, goal, left;
     da_factor factor;
 } da_solve;
 
@@ -34,7 +34,8 @@ typedef struct {
 } da_machine;
 
 enum { NOTHING, DEFINITE, OTHER };
-static const double EXACT = $exact, LOW = $low, STALLED = $stalled, LOST = $lost, PACE = $pace, SYMMETRIC = $symmetric, TINY = $tiny;
+static const double EXACT = $exact, LOW = $low, STALLED = $stalled, LOST = $lost, PACE = $pace, SYMMETRIC = $symmetric, TINY = $tiny,
+                    STUCK = $stuck, NOISE = $noise;
 
 static void ask(da_machine *e, long what) { if (!e->broken && e->back(what)) e->broken = 1; }
 
@@ -193,6 +194,7 @@ static void drop(da_solve *s)
     f->attempt = f->possible;
     f->cheap = f->single = 0;
     *s->rounding = *s->times = 0.0;
+    s->floor = s->base;
 }
 
 static void take(da_machine *e, da_solve *s)
@@ -280,6 +282,7 @@ static void update(da_machine *e, da_solve *s, int looked)
     }
     if (size > LOW && before > 0.0 && size / before > s->rate) s->rate = size < before ? size / before : 1.0;
     if (first && s->linear) f->single = size <= EXACT || s->left < *s->rounding;
+    if (f->fresh && f->mode == OTHER && STUCK * before < size && size <= NOISE && 4 * size > s->floor) s->floor = 4 * size;
     if (*s->rounding > 0.0 && 0.0 < before) { /* rounding may be all that is left */
         const double ratio = size / before, left = s->left, worst = !(ratio >= s->rate) ? s->rate : ratio;
         if ((f->known > 1 && left * sqrt(worst) <= LOST * *s->rounding) || (ratio > STALLED && left <= *s->rounding)) *s->size = 0.0;

@@ -14,7 +14,7 @@ import numpy as np
 
 from dalembert.engine import compiler
 from dalembert.engine.chains import Chain, Single
-from dalembert.engine.factored import EXACT, NEAR, PACE, PART, Factor, Sizes
+from dalembert.engine.factored import EXACT, NEAR, NOISE, PACE, PART, STUCK, Factor, Sizes
 from dalembert.engine.fused import exact
 from dalembert.engine.large import LargeProgram
 from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task, VirtualMachine
@@ -166,7 +166,8 @@ class Iteration:
         self.chain, self.guess, self.sized = machine.bound(k, at)
         self.factor = Factor(self.chain.pattern, self.chain.matrix)
         self.sizes = Sizes(machine.large.large_stages[k])
-        self.floor = np.inf if machine.careful else LEAST if self.sizes.residual else FLOOR
+        self.base = np.inf if machine.careful else LEAST**2 if self.sizes.residual else FLOOR**2
+        self.floor = [self.base]  # the square of the size below which changes that do not shrink are round-off
         self._last = k == len(machine.program.step.solves) - 1
         self.kin: Iteration | None = None  # a later solve, whose matrix has the same pattern
         self.times = np.zeros(1)  # that many inverses of it stand for that of the own matrix; zero where none does
@@ -262,6 +263,8 @@ class Iteration:
         factor.learn(before, size[0], previous)
         if first and self.chain.linear:
             factor.single = bool(size[0] <= EXACT or factor.left < factor.rounding[0])
+        if factor.fresh and not factor.definite and STUCK * before < size[0] <= NOISE:
+            self.floor[0] = max(self.floor[0], 4 * float(size[0]))  # no slowness: the factors are its own
         if factor.settled(before, size[0]):
             size[0] = 0.0
 
@@ -299,9 +302,9 @@ class Iteration:
         self.drop()
 
     def drop(self) -> None:
-        """Forget all factors, and whose they are."""
+        """Forget all factors, whose they are, and what was found with them."""
         self.factor.drop()
-        self.times[0] = 0.0
+        self.times[0], self.floor[0] = 0.0, self.base
 
 
 class Careful(Sparse):

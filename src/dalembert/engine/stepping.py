@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dalembert.engine.chains import Refresh
 from dalembert.engine.emission import RECORDS, template
-from dalembert.engine.factored import CHEAP, EXACT, LOST, LOW, PACE, STALLED, SYMMETRIC, Factor
+from dalembert.engine.factored import CHEAP, EXACT, LOST, LOW, NOISE, PACE, STALLED, STUCK, SYMMETRIC, Factor
 from dalembert.engine.fused import Bound, Fused
 from dalembert.engine.machine import Call, Outcome, Records, Task
 from dalembert.engine.native import Rules, limits
@@ -58,7 +58,7 @@ class _Solve(ctypes.Structure):
         + _fields(_LONG, "n measured linear kin")
         + _fields(_POINTER, "seen x r scale size rounding step square times")
         + _fields(_LONG, "weigh accept round lend take solve")
-        + _fields(_DOUBLE, "floor rate goal left")
+        + _fields(_DOUBLE, "base floor rate goal left")
         + _fields(_Factor, "factor")
     )
 
@@ -171,8 +171,8 @@ class Stepping:
             *map(self._list, (guess[1], *lists[1:])), n, measured, int(chain.linear), kin,
             None if sizes.seen is None else self._numbers(sizes.seen),
             *map(self._at, (at.x, chain.residual, at.scale, at.size, factor.rounding, step, np.zeros(n), own.times)),
-            *map(self._asked, (own.weigh, own.accept, own.round, own.lend, factor.whole, solve)), own.floor**2, 0.0, 0.0, 0.0,
-            self._factor(factor),
+            *map(self._asked, (own.weigh, own.accept, own.round, own.lend, factor.whole, solve)),
+            own.base, own.base, 0.0, 0.0, 0.0, self._factor(factor),
         )  # fmt: skip
 
     def _factor(self, f: Factor) -> _Factor:
@@ -218,5 +218,8 @@ def _called(function: Callable[..., object], n: int, *arrays: NDArray[np.int32])
 
 
 def _source() -> str:
-    limits = {"exact": EXACT, "low": LOW, "stalled": STALLED, "lost": LOST, "pace": PACE, "symmetric": SYMMETRIC, "tiny": TINY}
+    limits = {
+        "exact": EXACT, "low": LOW, "stalled": STALLED, "lost": LOST, "pace": PACE, "symmetric": SYMMETRIC, "tiny": TINY,
+        "stuck": STUCK, "noise": NOISE,
+    }  # fmt: skip
     return RECORDS + template("sparse.c").substitute({name: repr(value) for name, value in limits.items()}, weigh=WEIGH_EVERY)
