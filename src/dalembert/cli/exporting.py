@@ -27,7 +27,10 @@ def export_fmu(
     ] = True,
     quiet: Quiet = False,
 ) -> None:
-    """Write a model with its method as an FMU for co-simulation, for Modelica tools and Simulink."""
+    """Write a model with its method as an FMU for co-simulation.
+
+    Modelica tools, Simulink and FMPy load it.
+    """
     try:
         inputs = [float(number) for number in u.split(",")] if u else None
     except ValueError:

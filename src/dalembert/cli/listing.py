@@ -34,7 +34,7 @@ def list_(
     form: Form = "text",
     as_json: Json = False,
 ) -> None:
-    """List systems, mechanisms, methods and experiments, or one of them."""
+    """List systems, mechanisms, methods and experiments."""
     known: dict[str, Callable[[], Rows]] = {
         "systems": da.list_systems, "mechanisms": da.catalog.mechanisms.list_mechanisms, "methods": da.list_methods,
         "experiments": da.experiments.list_experiments,
@@ -75,7 +75,10 @@ def _fitted(rows: Rows) -> None:
 
 
 def bench(form: Form = "text", as_json: Json = False) -> None:
-    """A short benchmark: microseconds per step of some methods, compiled and interpreted."""
+    """Microseconds per step of some methods, on this machine.
+
+    Compiled and interpreted.
+    """
     rows: list[dict[str, str | float | None]] = []
     for model, method in (
         (da.catalog.double_pendulum(), "rattle"), (da.catalog.double_pendulum(), "lobatto-pair-3"),
@@ -103,7 +106,10 @@ def _microseconds(model: System, method: str, compile: bool, count: int) -> floa
 def cite(
     method: Annotated[list[str] | None, typer.Argument(help="Methods.", autocompletion=models.complete_method)] = None,
 ) -> None:
-    """BibTeX of dalembert and of the sources of methods: `dalembert cite rattle`."""
+    """BibTeX of dalembert and of the sources of methods.
+
+    For instance `dalembert cite rattle`.
+    """
     typer.echo(da.cite(*(method or [])))
     if not method:
         remark("Please also cite the source of the method: `dalembert cite rattle`.")

@@ -31,7 +31,10 @@ def compare(
     form: Form = "markdown",
     as_json: Json = False,
 ) -> None:
-    """Several methods on one system: a table of errors, invariants and times, and a figure."""
+    """Compare methods on one system: errors, invariants, times.
+
+    A table, and a figure.
+    """
     model = models.system(system)
     names = [m.strip() for m in methods.split(",") if m.strip()]
     values = models.values(initial or [])
@@ -60,7 +63,10 @@ def order(
     form: Form = "text",
     as_json: Json = False,
 ) -> None:
-    """The order of a method on a system, measured against a run of high order."""
+    """Measure the order of a method on a system.
+
+    Errors are those against a run of high order.
+    """
     model = models.system(system)
     try:
         counts = [int(x) for x in steps.split(",")]

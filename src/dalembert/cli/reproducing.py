@@ -20,7 +20,10 @@ def reproduce(
     quiet: Quiet = False,
     as_json: Json = False,
 ) -> None:
-    """Repeat experiments of the literature: our numbers beside those of the source, figures, verdicts, and an index page."""
+    """Repeat experiments of the literature.
+
+    Our numbers beside those of the source, figures, verdicts, and an index page.
+    """
     chosen = list(da.experiments.REGISTER.values()) if id == "all" else [da.experiments.find(id)]
     from dalembert.experiments.pages import Pages
 

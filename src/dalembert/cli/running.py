@@ -64,7 +64,10 @@ def simulate(
 
 
 def run(study: Annotated[Path, typer.Argument(help="A TOML file.")], quiet: Quiet = False, as_json: Json = False) -> None:
-    """Run a study from a TOML file: system, method, t_end, step, [parameters], [initial], output, report, figure, animation."""
+    """Run a study from a TOML file.
+
+    Its keys: system, method, t_end, step, [parameters], [initial], output, report, figure, animation.
+    """
     whole = Study(study)
     job = whole.job()
     try:

@@ -63,9 +63,9 @@ def _drawing(kind: str, one: float, two: float) -> Callable[[Generator, int], ob
 
 
 def sweep(study: Annotated[Path, typer.Argument(help="A TOML file.")], quiet: Quiet = False, as_json: Json = False) -> None:
-    """Run many members of a system from a TOML file with [samples], on all cores or on a cluster, into a Zarr store.
+    """Run many members of a system from a TOML file.
 
-    Started again, it runs only what is missing.
+    The file has [samples]; they run on all cores or on a cluster, into a Zarr store. Started again, it runs only what is missing.
     """
     from dalembert.ensembles.clusters import Connection  # and with it the engine, which `--help` does without
 
