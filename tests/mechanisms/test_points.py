@@ -57,6 +57,18 @@ def test_what_is_counted_goes_to_files(tmp_path):
     assert da.read_mechanism(m.save(tmp_path / "m.toml")).forces["clock"].turns
 
 
+@pytest.mark.parametrize(
+    ("system", "said"),
+    [
+        (lambda: wound(turns=True).assemble(), r"counts the turns of joint 'axle' .*coordinates='joint'\), or use .*murua-ggl-3"),
+        (lambda: da.catalog.mechanisms.cam_follower().assemble(), r"where the bodies of 'touch' touch and has no mass: use "),
+    ],
+)
+def test_methods_that_need_masses_say_what_has_none(system, said):
+    with pytest.raises(da.ModelError, match=said):
+        da.simulate(system(), "rattle", t_end=0.1, step=0.01)
+
+
 @pytest.mark.parametrize("every", [1, 50])
 @pytest.mark.parametrize(("method", "rotation"), [("energy-momentum", "directors"), ("gauss-2", "quaternion")])
 def test_a_spring_that_is_not_counted_stops_at_half_a_turn(method, rotation, every):

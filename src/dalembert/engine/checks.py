@@ -103,7 +103,7 @@ def check_mass(system: System, q: Array, par: Array) -> None:
     if singular:
         raise ModelError(
             f"the mass matrix is singular or not positive definite: its smallest eigenvalue is {low:.3g}, "
-            f"in the direction of {system.coordinates[index]!r}; give that coordinate a mass, or use {_without_mass(system)}"
+            f"in the direction of {system.coordinates[index]!r}; {system.heavier(index)} use {_without_mass(system)}"
         )
 
 

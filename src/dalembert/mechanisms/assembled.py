@@ -11,7 +11,7 @@ from casadi import SX
 
 from dalembert.errors import FileError, MethodError, ModelError, suggest
 from dalembert.mechanisms import carrying, wrenches
-from dalembert.mechanisms.coordinates import Coordinates, Made, Row
+from dalembert.mechanisms.coordinates import COUNTED, Coordinates, Made, Row
 from dalembert.mechanisms.drawing import picture
 from dalembert.mechanisms.forces import Motion, TorsionSpring
 from dalembert.mechanisms.repeating import Signed
@@ -177,6 +177,14 @@ class Assembled(Mechanical):
     def singular(self, q: Array) -> str:
         """Why the coordinates cannot be used at a pose, in words; empty where they can."""
         return "" if self._coordinates is None else self._coordinates.singular(q)
+
+    def heavier(self, index: int) -> str:
+        name = self.coordinates[index]
+        owner, _, what = name.rpartition(".")
+        if what.endswith(COUNTED):
+            return f"it counts the turns of joint {owner!r} and has no mass: assemble(coordinates='joint'), or"
+        touching = owner in self.joints
+        return f"it says where the bodies of {owner!r} touch and has no mass:" if touching else super().heavier(index)
 
     def joint_of(self, name: str) -> Jointed:
         """A joint by its name."""

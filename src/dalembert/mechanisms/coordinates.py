@@ -21,6 +21,8 @@ from dalembert.mechanisms.rotations import Array
 from dalembert.mechanisms.terms import Terms
 from dalembert.mechanisms.trees import Branch
 
+COUNTED = "_counted"  # ends the name of a coordinate that counts the turns of a joint
+
 
 @dataclass(frozen=True)
 class Row:

@@ -16,7 +16,7 @@ from scipy.sparse import csc_matrix, hstack
 
 from dalembert.errors import ModelError
 from dalembert.mechanisms.bodies import Body
-from dalembert.mechanisms.coordinates import Coordinates, Made, Row
+from dalembert.mechanisms.coordinates import COUNTED, Coordinates, Made, Row
 from dalembert.mechanisms.frames import Frame
 from dalembert.mechanisms.laws import Term
 from dalembert.mechanisms.repeating import Signed
@@ -40,7 +40,7 @@ class Pointed(Coordinates):
         for which in self.counting:
             self.terms.count(*which)
         places = [f"{one.name}.{name}" for one in touches for name in one.parameters]
-        self.names = (*inner.names, *places, *(f"{joint}.{freedom}_counted" for joint, freedom in self.counting))
+        self.names = (*inner.names, *places, *(f"{joint}.{freedom}{COUNTED}" for joint, freedom in self.counting))
         self.count = len(self.names) - len(inner.names)
         if inner.kinematics is not None:
             self.kinematics = self._kinematics

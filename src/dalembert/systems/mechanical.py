@@ -274,6 +274,10 @@ class Mechanical(Constrained):
         where = b"" if self.constant_mass else np.asarray(at, dtype=np.float64).tobytes()
         return self.cache.get(tuple, ("massless", par.tobytes(), where), lambda: self._massless(at, par))
 
+    def heavier(self, index: int) -> str:
+        """What may be done about a coordinate without mass, beside the use of methods that need none."""
+        return "give that coordinate a mass, or"
+
     def _massless(self, q: Array, par: Array) -> tuple[str, ...]:
         M = self.value("mass", par, q=q)
         diagonal = batch.diagonal(M)
