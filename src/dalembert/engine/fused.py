@@ -173,6 +173,7 @@ class _Page:
             self._looks.setdefault(self.nodes.root(k), set()).add(-1)
         self._placed: dict[int, Array] = {}  # nodes that are stored right where they would be copied
         self._work = [self._direct(calls) for calls in piece.work]
+        self._spans: dict[int, tuple[int, int]] = {}
 
     def _direct(self, calls: list[Work]) -> list[Work]:
         """Work without copies of what can be stored in its place."""
@@ -191,9 +192,10 @@ class _Page:
 
     def _span(self, k: int) -> tuple[int, int]:
         """Where a node begins and ends in memory."""
-        a = self._array(k)
-        begin = int(a.__array_interface__["data"][0])
-        return begin, begin + a.nbytes
+        if k not in self._spans:
+            a = self._array(k)
+            self._spans[k] = a.ctypes.data, a.ctypes.data + a.nbytes
+        return self._spans[k]
 
     def parts(self) -> list[list[list[Part] | Call]]:
         """All work in parts; those in a row that can be written are one group."""
