@@ -17,9 +17,7 @@ TINY = 1e-300  # keeps the quotient of two zeros from being nan
 SHORTEST = 2.0**-12  # of a Newton step that is taken where the whole of it leads further away
 DAMPED = 60  # changes that are shortened in one solve
 SMALL = 1e-8  # a residual of this part of its terms is small, whatever the tolerance
-ROUNDED = (
-    64 * EPS / SMALL
-)  # of the terms that a row would have with its largest unknown: what rounding of that one leaves is small
+ROUNDED = 64 * EPS / SMALL  # of the terms of a row with all unknowns as large as its largest: rounding of that one is small
 
 
 @dataclass(frozen=True)
@@ -229,9 +227,9 @@ class _Point:
             self.r = _dense(r).ravel()
             self.largest = float(np.abs(x).max(initial=0.0)) + scale
             slopes = np.abs(_dense(self.J)).sum(axis=1)
-            self.rows = (
-                slopes * self.largest if terms is None else np.abs(terms(x)) + ROUNDED * slopes * (_largest(self.J, x) + scale)
-            )
+            self.rows = slopes * self.largest
+            if terms is not None:
+                self.rows = np.abs(terms(x)) + ROUNDED * slopes * (_largest(self.J, x) + scale)
             self.ratio = float((np.abs(self.r) / (self.rows + TINY)).max(initial=0.0))
 
 
