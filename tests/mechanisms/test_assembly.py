@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import dalembert as da
 
@@ -102,6 +103,27 @@ def test_an_open_drawing_is_closed_and_pins_hold():
     np.testing.assert_allclose(q[:3], [0, 0.5, np.pi / 2], atol=1e-14)
     s = m.assemble(pinned={"A": 0.3})
     assert s.numeric("measures", s.pack(), q=s.initial["q"])[0, 0] == pytest.approx(0.3, abs=1e-14)
+
+
+def test_pins_hold_with_quaternions_of_joints():
+    """The length of a quaternion moves nothing but by rounding, which once counted as its weight."""
+    m = da.Mechanism()
+    m.body("arm", mass=1.0, inertia=[0.1, 0.2, 0.25], position=(0.3, 0.1, -0.2), rotation=Rotation.from_euler("x", 0.7))
+    m.revolute("turn", "ground", "arm", at=(0.1, 0.2, 0.3), axis=(1, 2, 3))
+    pins = {"turn": -0.9}
+    for i, angle in enumerate((0.3, -1.1, 2.3)):
+        m.body(
+            f"hand{i}",
+            mass=1.0,
+            inertia=[0.1, 0.2, 0.25],
+            position=(1.1, 0.4 * i, 0.7),
+            rotation=Rotation.from_euler("xz", [angle, i]),
+        )
+        m.spherical(f"ball{i}", "arm", f"hand{i}", at=(0.8, 0.3, 0.2 * i))
+        pins |= {f"ball{i}.angle_x": -0.6, f"ball{i}.angle_y": 0.4 + 0.1 * i, f"ball{i}.angle_z": 0.9}
+    s = m.assemble(coordinates="joint", rotation="quaternion", pinned=pins)
+    np.testing.assert_allclose(s.numeric("measures", s.pack(), q=s.initial["q"])[0], list(pins.values()), atol=1e-12)
+    np.testing.assert_allclose((s.initial["q"][1:].reshape(3, 4) ** 2).sum(axis=1), 1, atol=1e-12)
 
 
 def test_parameters_by_name_change_a_run():

@@ -51,6 +51,13 @@ def test_a_block_slides_down_a_steep_slope_at_the_right_rate():
     np.testing.assert_allclose(sol.dissipated.sum(), mu * 2 * G * np.cos(angle) * (1 + a / 2), rtol=1e-12)
 
 
+@pytest.mark.parametrize("method", ["radau-iia-2", "rattle", "murua-2"])
+def test_a_block_on_level_ground_is_slowed_down_from_the_first_step_on(method):
+    """The first change of Newton's iteration finds the multiplier alone, and friction follows from it."""
+    sol = da.simulate(block(0.0, 0.3), method, t_end=0.2, step=0.01)
+    np.testing.assert_allclose(sol.v[:, 0], 1 - 0.3 * G * sol.t, atol=1e-13)
+
+
 @pytest.mark.parametrize(("angle", "slides"), [(np.arctan(0.3) - 0.01, False), (np.arctan(0.3) + 0.01, True)])
 def test_it_sticks_below_the_angle_of_friction_and_slides_above(angle, slides):
     system = block(angle, 0.3, speed=1e-3)

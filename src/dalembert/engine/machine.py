@@ -16,7 +16,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine.elimination import solve_pivoted as solve_pivoted
-from dalembert.engine.newton import DAMPED, TINY, Array, Parts, Rule, shortened
+from dalembert.engine.newton import DAMPED, TINY, UNSEEN, Array, Parts, Rule, shortened
 from dalembert.engine.program import WEIGH_EVERY, Program, Stage
 from dalembert.errors import MethodError
 from dalembert.locks import Lock
@@ -356,5 +356,7 @@ class Pivoted(VirtualMachine):
             guess()
             self._budget = DAMPED if self._damped else 0
             update()
+            if at.size[0] <= UNSEEN:
+                update()
 
         return begin, update, update

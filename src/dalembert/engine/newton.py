@@ -16,6 +16,7 @@ EPS = 2.0**-52
 TINY = 1e-300  # keeps the quotient of two zeros from being nan
 SHORTEST = 2.0**-12  # of a Newton step that is taken where the whole of it leads further away
 DAMPED = 60  # changes that are shortened in one solve
+UNSEEN = 1e-16  # the square of a first change that found multipliers alone: these are not measured, what follows from them is
 SMALL = 1e-8  # a residual of this part of its terms is small, whatever the tolerance
 ROUNDED = 64 * EPS / SMALL  # of the terms of a row with all unknowns as large as its largest: rounding of that one is small
 

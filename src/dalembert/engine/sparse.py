@@ -18,7 +18,7 @@ from dalembert.engine.factored import EXACT, NEAR, NOISE, PACE, PART, STUCK, Fac
 from dalembert.engine.fused import exact
 from dalembert.engine.large import LargeProgram
 from dalembert.engine.machine import Call, Memory, Outcome, Place, Records, Task, VirtualMachine
-from dalembert.engine.newton import DAMPED, TINY, Array, Parts, shortened
+from dalembert.engine.newton import DAMPED, TINY, UNSEEN, Array, Parts, shortened
 from dalembert.engine.rounding import rounding_at
 from dalembert.engine.stepping import Stepping
 from dalembert.engine.work import Scratch
@@ -278,6 +278,8 @@ class Iteration:
         lent = self.lender is not None and not self.machine.careful
         if not lent and (factor.solve is None or factor.cheap or self.machine.careful):
             self._anew()
+            if self.machine.careful and self.at.size[0] <= UNSEEN:
+                self._anew()
         else:
             if lent:
                 factor.rate[0] = 0.0  # they are new

@@ -22,6 +22,7 @@ from dalembert.mechanisms.rotations import Array
 
 SLACK = 1e-12  # of the rows of unit length: what lets redundant constraints be solved with the others
 CLOSED = 1e-10  # of the size of the mechanism: what a closed joint may be open
+UNMOVED = 1e-20  # of the largest square: the rounding of what moves nothing, the length of a quaternion say
 MOST = 200  # iterations
 
 
@@ -56,7 +57,7 @@ class Constraints:
         scale = np.tile(np.r_[np.full(3, 1 / self.size), np.ones(9)], len(system.masses))
         J = ca.Function("J", [system.q], [ca.jacobian(frames, system.q)])(chosen.start()[0])
         moved = np.asarray((diags(scale) @ J.sparse()).power(2).sum(axis=0)).ravel()
-        self.weights = np.where(moved > 0, moved, 1.0)
+        self.weights = np.where(moved > UNMOVED * moved.max(initial=0.0), moved, 1.0)
 
     def at(self, q: Array) -> tuple[Array, csc_matrix]:
         """Residuals and slopes."""
