@@ -3,6 +3,7 @@
 import casadi as ca
 import numpy as np
 
+import dalembert as da
 from dalembert.engine.factors import Factors
 from dalembert.systems.instructions import as_written
 
@@ -54,6 +55,20 @@ def test_a_factor_of_both_terms_is_taken_out_of_the_sum():
 
 def test_equal_factors_are_one_symbol():
     assert len(collected(x / (h * m), y / (h * m))[2].symbols) == 1
+
+
+def test_factors_that_differ_in_their_last_digits_are_apart():
+    near = 1 + 1e-7
+    call, _, factors = collected(h * x, near * h * x, np.nextafter(near, 2) * h * y + m * y)
+    assert len({float(v) for v in factors.prelude(h, m)(0.5, 2.0).nonzeros()}) == len(factors.symbols) == 2
+    assert call(1.0, 0.0, 1.0, 1.0) == [1.0, near, np.nextafter(near, 2)]
+
+
+def test_neighbours_that_differ_in_their_last_digits_move_apart():
+    system = da.Mechanical(2, mass=1.0, potential=lambda q: (1.0000001 * q[0] ** 2 + 1.0000002 * q[1] ** 2) / 2)
+    sol = da.simulate(system, "rattle", q=[1.0, 1.0], v=[0.0, 0.0], t_end=20.0, step=0.01)
+    apart = np.cos(np.sqrt(1.0000002) * sol.t) - np.cos(np.sqrt(1.0000001) * sol.t)
+    np.testing.assert_allclose(sol.q[:, 1] - sol.q[:, 0], apart, atol=1e-9)
 
 
 def test_what_is_divided_by_twice_is_inverted_once():

@@ -81,9 +81,9 @@ class Draft:
 
 def squares(x: SX) -> SX:
     """The sum of squares, in pairs: the sums do not wait for each other."""
-    terms = [v * v for v in ca.vertsplit(x)]
+    terms = [SX.binary(ca.OP_MUL, v, v) for v in ca.vertsplit(x)]  # an operator checks shapes, and takes four times as long
     while len(terms) > 1:
-        terms = [a + b for a, b in zip(terms[::2], terms[1::2], strict=False)] + terms[len(terms) // 2 * 2 :]
+        terms = [SX.binary(ca.OP_ADD, a, b) for a, b in zip(terms[::2], terms[1::2], strict=False)] + terms[len(terms) // 2 * 2 :]
     return terms[0] if terms else SX(0.0)
 
 

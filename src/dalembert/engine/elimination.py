@@ -161,7 +161,7 @@ def solve(J: SX, b: SX, order: list[tuple[int, int]]) -> SX:
             if place == n - 2 and (last := order[-1])[1] in pivot_row and j in rows[last[0]]:
                 x = _pair(rows, right, (i, j), last)
                 break
-            inverses[j] = inverse = 1 / pivot_row.pop(j, SX(0.0))
+            inverses[j] = inverse = SX.unary(ca.OP_INV, pivot_row.pop(j, SX(0.0)))
             cols[j].discard(i)
             for r in cols[j]:
                 factor, target = _times(rows[r].pop(j), inverse), rows[r]
@@ -207,7 +207,7 @@ def _pair(rows: list[dict[int, SX]], right: list[SX], one: tuple[int, int], two:
         return -_times(r, t) if p is None or q is None else _minus(_times(p, q), _times(r, t))
 
     first, second, determinant = minor(d, right[i], b, right[k]), minor(a, right[k], c, right[i]), minor(a, d, b, c)
-    inverse = 1 / determinant
+    inverse = SX.unary(ca.OP_INV, determinant)
     return {j: _times(first, inverse), m: _times(second, inverse)}
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import count
 
 import casadi as ca
@@ -17,24 +16,39 @@ import casadi as ca
 from dalembert.systems.instructions import Listing, called, operation, walk
 
 SX = ca.SX
-ONE = SX(1.0)
 DIVISIONS = (ca.OP_DIV, ca.OP_INV)
 
 
-@dataclass(frozen=True, eq=False)
+class Fixed:
+    """A fixed value, made once of each: a number, a symbol, or an operation on others, written when it is needed."""
+
+    __slots__ = ("_made", "number", "symbol")
+
+    def __init__(self, made: SX | tuple[int, list[Fixed]], number: float | None = None) -> None:
+        self._made, self.number = made, number
+        self.symbol = made if isinstance(made, SX) else None  # what stands for it; a number or a symbol stands for itself
+
+    @property
+    def value(self) -> SX:
+        if isinstance(self._made, tuple):
+            self._made = operation(self._made[0], [v.value for v in self._made[1]])
+        return self._made
+
+
+ONE, TWO, MINUS = (Fixed(SX(c), c) for c in (1.0, 2.0, -1.0))
+
+
 class _Value:
     """A value and the fixed factor that it is still to be multiplied by; of a fixed value that is all.
 
     A `moving` one changes with the iterate.
     """
 
-    factor: SX
-    rest: SX | None = None
-    moving: bool = False
+    __slots__ = ("factor", "moving", "rest", "whole")
 
-    @property
-    def fixed(self) -> bool:
-        return self.rest is None
+    def __init__(self, factor: Fixed, rest: SX | None = None, moving: bool = False) -> None:
+        self.factor, self.rest, self.moving = factor, rest, moving
+        self.whole = rest if factor is ONE else None  # with its factor, once that was asked for
 
 
 class Factors:
@@ -43,10 +57,9 @@ class Factors:
     def __init__(self) -> None:
         self.symbols: list[SX] = []
         self.values: list[SX] = []
-        self._known: dict[str, SX] = {}
-        self._keys: dict[int, tuple[SX, str]] = {}
-        self._whole: dict[int, tuple[_Value, SX]] = {}
-        self._inverses: dict[tuple[int, str], tuple[SX, SX]] = {}
+        self._fixed: dict[tuple[object, ...], Fixed] = {_key(c): v for c, v in ((1.0, ONE), (2.0, TWO), (-1.0, MINUS))}
+        self._known: dict[int, Fixed] = {}  # what the symbols stand for
+        self._inverses: dict[tuple[int, Fixed], tuple[SX, SX]] = {}
 
     def prelude(self, h: SX, par: SX) -> ca.Function:
         """The values of all symbols."""
@@ -61,13 +74,16 @@ class Factors:
         self, function: ca.Function, inputs: Sequence[SX], fixed: Sequence[int], moving: Sequence[int] = ()
     ) -> list[SX]:
         """The outputs of a function at its inputs, some of which are fixed, and some moving; to be kept as written."""
-        values = {s.element_hash(): v for s, v in zip(self.symbols, self.values, strict=True)}
+        entries = [ca.vertsplit(x.nz[:]) if x.nnz() else [] for x in inputs]
 
         def source(argument: int, entry: int) -> _Value:
-            x = inputs[argument].nz[entry]
-            if x.element_hash() in values:
-                return _Value(values[x.element_hash()])
-            return _Value(x) if argument in fixed else _Value(ONE, x, argument in moving)
+            x = entries[argument][entry]
+            number = x.element_hash()
+            if number in self._known:
+                return _Value(self._known[number])
+            if argument in fixed:
+                return _Value(self._fixed.setdefault(("symbol", number), Fixed(x)))
+            return _Value(ONE, x, argument in moving)
 
         def call(f: ca.Function, operands: list[_Value]) -> list[_Value]:
             moves = any(v.moving for v in operands)
@@ -79,7 +95,7 @@ class Factors:
         def apply(op: int, operands: list[_Value]) -> _Value:
             return self._apply(op, operands, op in DIVISIONS and next(shared))
 
-        out = walk(listing, source, lambda c: _Value(SX(c)), apply, call)
+        out = walk(listing, source, lambda c: _Value(self._number(c)), apply, call)
         return [ca.vertcat(*(self.whole(v) for v in rows)) if rows else SX(0, 1) for rows in out]
 
     @classmethod
@@ -89,39 +105,53 @@ class Factors:
 
     def whole(self, v: _Value) -> SX:
         """A value with its factor."""
-        if v.rest is None:
-            return self._symbol(v.factor)
-        if v.factor.is_one():
-            return v.rest
-        if id(v) not in self._whole:
-            self._whole[id(v)] = v, -v.rest if v.factor.is_minus_one() else _product(self._symbol(v.factor), v.rest)
-        return self._whole[id(v)][1]
+        if v.whole is None:
+            if v.rest is None:
+                v.whole = self._symbol(v.factor)
+            else:
+                v.whole = -v.rest if v.factor is MINUS else _product(self._symbol(v.factor), v.rest)
+        return v.whole
 
-    def _key(self, value: SX) -> str:
-        """Two values with one key are one expression."""
-        kept = self._keys.get(number := value.element_hash())
-        if kept is None:
-            kept = self._keys[number] = value, str(value)
-        return kept[1]
+    def _symbol(self, fixed: Fixed) -> SX:
+        """What stands for a fixed value."""
+        if fixed.symbol is None:
+            fixed.symbol = SX.sym("constant")
+            self.symbols.append(fixed.symbol)
+            self.values.append(fixed.value)
+            self._known[fixed.symbol.element_hash()] = fixed
+        return fixed.symbol
 
-    def _symbol(self, value: SX) -> SX:
-        """What stands for a fixed value; a number or a symbol stands for itself."""
-        if value.is_leaf():
-            return value
-        key = self._key(value)
-        if key not in self._known:
-            self._known[key] = SX.sym("constant")
-            self.symbols.append(self._known[key])
-            self.values.append(value)
-        return self._known[key]
+    def _number(self, value: float) -> Fixed:
+        key = _key(value)
+        if key not in self._fixed:
+            self._fixed[key] = Fixed(SX(value), value)
+        return self._fixed[key]
+
+    def _done(self, op: int, values: list[Fixed]) -> Fixed:
+        """An operation on fixed values; numbers are numbers at once, and there are no factors of one."""
+        a, b = values[0], values[-1]
+        if op == ca.OP_MUL and (a is ONE or b is ONE):
+            return b if a is ONE else a
+        key = (op, *values)
+        if key not in self._fixed:
+            if a.number is None or b.number is None:
+                self._fixed[key] = Fixed((op, values))
+            elif op == ca.OP_MUL:
+                self._fixed[key] = self._number(a.number * b.number)
+            else:
+                self._fixed[key] = self._number(float(ca.evalf(operation(op, [v.value for v in values]))))
+        return self._fixed[key]
+
+    def _times(self, a: Fixed, b: Fixed) -> Fixed:
+        return self._done(ca.OP_MUL, [a, b])
 
     def _inverse(self, v: _Value) -> SX:
         """One over a value, once."""
         assert v.rest is not None
-        key = v.rest.element_hash(), self._key(v.factor)
+        key = v.rest.element_hash(), v.factor
         if key not in self._inverses:
-            plain = SX.unary(ca.OP_INV, v.rest) if v.factor.is_one() else self._inverse(_Value(ONE, v.rest))
-            self._inverses[key] = v.rest, self.whole(_Value(_fixed(ca.OP_INV, [v.factor]), plain))
+            plain = SX.unary(ca.OP_INV, v.rest) if v.factor is ONE else self._inverse(_Value(ONE, v.rest))
+            self._inverses[key] = v.rest, self.whole(_Value(self._done(ca.OP_INV, [v.factor]), plain))
         return self._inverses[key][1]
 
     def _quotient(self, a: _Value, b: _Value) -> _Value:
@@ -136,30 +166,30 @@ class Factors:
     def _apply(self, op: int, operands: list[_Value], shared: bool) -> _Value:
         """One operation; a division by what is divided by elsewhere as well is `shared`."""
         a, b = operands[0], operands[-1]
+        if a.rest is None and b.rest is None:
+            return _Value(self._done(op, [v.factor for v in operands]))
         moves = a.moving or b.moving
-        if all(v.fixed for v in operands):
-            return _Value(_fixed(op, [v.factor for v in operands]))
-        if op == ca.OP_NEG:
-            return _Value(_times(a.factor, SX(-1.0)), a.rest, moves)
-        if op == ca.OP_TWICE:
-            return _Value(_times(a.factor, SX(2.0)), a.rest, moves)
-        if op == ca.OP_MUL and a.rest is not None and b.rest is not None and a.moving != b.moving:
-            still, other = (b, a) if a.moving else (a, b)  # what stands still takes its factor along, out of the iteration
-            assert other.rest is not None
-            return _Value(other.factor, _product(self.whole(still), other.rest), True)
-        if op == ca.OP_MUL:
-            rest = b.rest if a.rest is None else a.rest if b.rest is None else _product(a.rest, b.rest)
-            return _Value(_times(a.factor, b.factor), rest, moves)
-        if op == ca.OP_SQ and a.rest is not None and not a.factor.is_one():
-            return _Value(_times(a.factor, a.factor), _product(a.rest, a.rest), moves)
-        if op == ca.OP_DIV and b.fixed:
-            return _Value(_times(a.factor, _fixed(ca.OP_INV, [b.factor])), a.rest, moves)
-        if op in DIVISIONS and not b.fixed and (shared or (a.moving and not b.moving)):
-            return self._quotient(_Value(ONE) if op == ca.OP_INV else a, b)
         if op in (ca.OP_ADD, ca.OP_SUB) and a.rest is not None and b.rest is not None:
             common = self._sum(op == ca.OP_SUB, a, b)
             if common is not None:
                 return common
+        elif op == ca.OP_NEG:
+            return _Value(self._times(a.factor, MINUS), a.rest, moves)
+        elif op == ca.OP_TWICE:
+            return _Value(self._times(a.factor, TWO), a.rest, moves)
+        elif op == ca.OP_MUL and a.rest is not None and b.rest is not None and a.moving != b.moving:
+            still, other = (b, a) if a.moving else (a, b)  # what stands still takes its factor along, out of the iteration
+            assert other.rest is not None
+            return _Value(other.factor, _product(self.whole(still), other.rest), True)
+        elif op == ca.OP_MUL:
+            rest = b.rest if a.rest is None else a.rest if b.rest is None else _product(a.rest, b.rest)
+            return _Value(self._times(a.factor, b.factor), rest, moves)
+        elif op == ca.OP_SQ and a.rest is not None and a.factor is not ONE:
+            return _Value(self._times(a.factor, a.factor), _product(a.rest, a.rest), moves)
+        elif op == ca.OP_DIV and b.rest is None:
+            return _Value(self._times(a.factor, self._done(ca.OP_INV, [b.factor])), a.rest, moves)
+        elif op in DIVISIONS and b.rest is not None and (shared or (a.moving and not b.moving)):
+            return self._quotient(_Value(ONE) if op == ca.OP_INV else a, b)
         return _Value(ONE, operation(op, [self.whole(v) for v in operands]), moves)
 
     def _sum(self, minus: bool, a: _Value, b: _Value) -> _Value | None:
@@ -167,11 +197,15 @@ class Factors:
         assert a.rest is not None
         assert b.rest is not None
         for sign in (1.0, -1.0):
-            other = b.factor if sign > 0 else _times(b.factor, SX(-1.0))
-            if a.factor is other or self._key(a.factor) == self._key(other):
+            if a.factor is (b.factor if sign > 0 else self._times(b.factor, MINUS)):
                 joined = SX.binary(ca.OP_SUB if minus == (sign > 0) else ca.OP_ADD, a.rest, b.rest)
                 return _Value(a.factor, joined, a.moving or b.moving)
         return None
+
+
+def _key(value: float) -> tuple[object, ...]:
+    """What tells one number from all others, to the last bit and the sign of a zero."""
+    return "number", value.hex()
 
 
 def _shared_divisors(function: Listing) -> list[bool]:
@@ -191,23 +225,6 @@ def _shared_divisors(function: Listing) -> list[bool]:
     walk(function, lambda i, k: next(numbers), lambda c: 0, apply, call)
     often = Counter(divisors)
     return [often[d] > 1 for d in divisors]
-
-
-def _fixed(op: int, values: list[SX]) -> SX:
-    """An operation on fixed values; numbers are numbers at once."""
-    if op == ca.OP_MUL:
-        return _times(*values)
-    out = operation(op, values)
-    return SX(ca.evalf(out)) if all(v.is_constant() for v in values) else out
-
-
-def _times(a: SX, b: SX) -> SX:
-    """A product of fixed values: numbers first, and no factor of one."""
-    if a.is_one() or b.is_one():
-        return b if a.is_one() else a
-    if a.is_constant() and b.is_constant():
-        return SX(float(a) * float(b))
-    return _product(a, b)
 
 
 def _product(a: SX, b: SX) -> SX:

@@ -12,6 +12,7 @@ import casadi as ca
 
 SX = ca.SX
 T = TypeVar("T")
+SPECIAL = frozenset({ca.OP_OUTPUT, ca.OP_INPUT, ca.OP_CONST, ca.OP_CALL})  # what is no operation on numbers
 FEW = 8  # operations: fewer are done one by one
 
 
@@ -20,9 +21,8 @@ class Listing:
 
     def __init__(self, function: ca.Function) -> None:
         self.function = f = function if function.is_a("SXFunction") else function.expand()
-        self.lines: list[tuple[int, list[int], list[int]]] = [
-            (f.instruction_id(k), f.instruction_input(k), f.instruction_output(k)) for k in range(f.n_instructions())
-        ]
+        read, each = (f.instruction_id, f.instruction_input, f.instruction_output), range(f.n_instructions())
+        self.lines: list[tuple[int, list[int], list[int]]] = list(zip(*(map(what, each) for what in read), strict=True))
 
 
 def walk(
@@ -43,13 +43,15 @@ def walk(
     work: dict[int, T] = {}
     outputs: list[dict[int, T]] = [{} for _ in range(f.n_out())]
     for k, (op, i, o) in enumerate(listing.lines):
-        if op == ca.OP_OUTPUT:
+        if op not in SPECIAL:
+            work[o[0]] = apply(op, [work[j] for j in i])
+        elif op == ca.OP_OUTPUT:
             outputs[o[0]][o[1]] = work[i[0]]
         elif op == ca.OP_INPUT:
             work[o[0]] = source(i[0], i[1])
         elif op == ca.OP_CONST:
             work[o[0]] = constant(f.instruction_constant(k))
-        elif op == ca.OP_CALL and call is not None:
+        elif call is not None:
             called = f.instructions_sx()[k].which_function()
             work.update({j: value for j, value in zip(o, call(called, [work[j] for j in i]), strict=True) if j >= 0})
         else:
@@ -79,8 +81,7 @@ def batches(f: ca.Function, marked: Sequence[bool]) -> tuple[list[Batch], list[b
     found: dict[tuple[int, ...], list[tuple[int, ...]]] = defaultdict(list)
     calls: dict[tuple[int, ...], Batch] = {}
     outputs = [[-1] * f.nnz_out(n) for n in range(f.n_out())]
-    for k in range(f.n_instructions()):
-        op, i, o = f.instruction_id(k), f.instruction_input(k), f.instruction_output(k)
+    for k, (op, i, o) in enumerate(Listing(f).lines):
         node, level, mark = len(levels), 0, False
         if op == ca.OP_OUTPUT:
             outputs[o[0]][o[1]] = work[i[0]]
