@@ -14,7 +14,7 @@ from peers.problems import Problem
 from peers.solvers.base import Case, Failed, Peer, Rows, Unsupported, clock
 
 CAP = 1.0  # CPU seconds of a run beyond which no finer setting is tried
-SETUP = 8.0  # CPU seconds of a preparation, compilers included, beyond which no further variant is tried
+SETUP = 150.0  # CPU seconds of all preparations of a peer for a problem, compilers included, after which its search ends
 SHORT = 0.1  # CPU seconds of a run up to which one is made before each that is timed
 PATIENCE = 2  # settings in a row that fail, gain nothing, or are beaten by another variant, after which a variant is left
 
@@ -89,16 +89,17 @@ def attempt(problem: Problem, peer: Peer, variant: str, knob: float) -> tuple[Tr
 
 def search(problem: Problem, peer: Peer, cap: float = CAP, thin: int = 1, most: int = 99) -> tuple[list[Trial], str]:
     """Walk each variant from coarse to fine until the tightest level is met or time is up; all trials, and why none."""
-    tightest, trials = min(problem.levels), []
+    tightest, trials, spent = min(problem.levels), list[Trial](), 0.0
     try:
         variants = peer.variants(problem)
     except Unsupported as error:
         return [], str(error)
     for variant, knobs in list(variants.items())[:most]:
-        best, idle, wasted = np.inf, 0, 0.0
+        best, idle = np.inf, 0
         tried = knobs[::thin]
         for knob, finer in zip(tried, (*tried[1:], 0.0), strict=True):
             trial, setup = attempt(problem, peer, variant, knob)
+            spent += setup
             idle += trial is not None or best < np.inf  # too coarse a setting may fail
             if trial is not None:
                 others = [t for t in trials if t.variant != variant and t.errors.worst <= trial.errors.worst]
@@ -112,11 +113,10 @@ def search(problem: Problem, peer: Peer, cap: float = CAP, thin: int = 1, most: 
                     break
             if idle > (PATIENCE if trial is None or trial.seconds > cap / 10 else 3 * PATIENCE):
                 break
-            wasted += setup if trial is None else 0.0
-            if wasted > 2 * SETUP:
+            if spent > SETUP:
                 break
-            if trial is not None and setup > SETUP:
-                return trials, ""
+        if spent > SETUP:
+            break
     return trials, "" if trials else "every run failed"
 
 

@@ -129,6 +129,17 @@ def test_constraints_hold_to_round_off(stages):
     assert np.abs(sol.residual("velocity")).max() < 1e-13
 
 
+def test_changes_may_grow_for_a_sweep_while_they_contract():
+    """With so long steps each takes some twenty sweeps, among them ones that change more than the one before."""
+    options = {"t_end": 12.8, "step": 0.1}
+    system = da.catalog.four_particles()
+    swept, newton = (da.simulate(system, "lobatto-pair-5", compile=compile, **options) for compile in (True, False))
+    assert swept.stats["swept_steps"] == 128
+    assert swept.stats["iterations_per_step"] > 12
+    np.testing.assert_allclose(swept.q, newton.q, rtol=0, atol=1e-10)
+    assert np.abs(swept.residual("position")).max() < 1e-13
+
+
 def test_newton_takes_over_where_sweeps_do_not_contract():
     stiff = da.Mechanical(("x", "y"), mass=[1.0, 1.0], potential=lambda q: 5e5 * q[0] ** 2 + q[1] ** 2 / 2)
     options = {"t_end": 3.0, "step": 0.02, "q": [1.0, 1.0], "v": [0.0, 0.0]}

@@ -10,7 +10,7 @@ from dalembert.systems.base import System
 from peers.problems import SECTIONS, Problem
 from peers.solvers.base import Case, Failed, Rows
 
-METHODS = {  # by kind of problem, with the stages from few to many: the search ends where a set-up takes too long
+METHODS = {  # by kind of problem, with the stages from few to many
     "holonomic": ("rattle", *(f"lobatto-pair-{s}" for s in (3, 5, 6, 7, 8, 9))),
     "nonholonomic": ("mclachlan-perlmutter", "spark-3", "spark-4", "spark-5"),
     "stiff": ("energy-momentum", "lobatto-pair-3", "lobatto-pair-4", "lobatto-pair-5"),

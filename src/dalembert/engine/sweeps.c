@@ -186,7 +186,7 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
     for (i = 0; i < steps; i++) {
         const int looking = i == 0 ? asked != 0 : ((first + i) & ($block - 1)) == 0;
         const long most = looking ? $many : $most;
-        double previous = 1, q1[$n], v1[$n], check = 0, work[2] = {0, 0};
+        double previous = 1, mark = 1e300, q1[$n], v1[$n], check = 0, work[2] = {0, 0};
         int look = looking;
         long count = 0;
         V Q[$n], P[$n], U[$n], g[$m + 1], r[$m + 1];
@@ -277,7 +277,10 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
                 if (count > 1) { /* with M(q) of the sweep before, constraints follow one sweep later */
                     if (!$masses && size * size <= limits.tolerance * previous && size * 1e-3 <= limits.tolerance) break;
                     if (size > 0.0625 * previous && size <= limits.tolerance * $noise) break; /* round-off, through K and its inverse */
-                    if (size > previous && count > 3) { failed = 0; goto end; }
+                }
+                if (count % 4 == 0) { /* changes may grow for a sweep or two while they contract */
+                    if (size > mark) { failed = 0; goto end; }
+                    mark = size;
                 }
                 if (count >= most) { failed = 0; goto end; }
             }

@@ -26,7 +26,7 @@ FLAGS = ("-O3", "-fno-tree-vectorize", "-ffp-contract=fast")  # lanes are vector
 LARGEST = 4000  # operations of a sweep, at most
 PRICE = 0.5  # seconds that it takes to write and compile sweeps
 TURNS = ("sin({})", "cos({})")  # which sweeps.c has for vectors
-MANY, MOST = 24, 40  # sweeps that a step may take, at the beginning of a block and later
+MANY, MOST = 48, 64  # sweeps that a step may take, at the beginning of a block and later
 
 
 def source(program: Program) -> str:
