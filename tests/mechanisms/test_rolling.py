@@ -6,6 +6,7 @@ from scipy.integrate import solve_ivp
 
 import dalembert as da
 from conftest import assert_order
+from dalembert.systems import composed
 
 G = 9.81
 
@@ -105,6 +106,71 @@ def test_a_wheel_in_the_plane_rolls_down():
     m.rolling("contact", "ground", "wheel", radius=0.4)
     sol = da.simulate(m.assemble(), "spark-2", t_end=1.0, step=0.01)
     np.testing.assert_allclose(sol.body("wheel").position[:, 0], 2 / 3 * G * np.sin(0.3) * sol.t**2 / 2, atol=1e-12)
+
+
+@pytest.mark.parametrize("given", [{}, {"coordinates": "joint"}])
+def test_the_ground_carries_a_ball_and_keeps_it_from_slipping(given):
+    """On a slope, `m a = m g + F` with `a = g / (1 + J / (m r^2))` along it."""
+    m = da.Mechanism(gravity=(3.0, 0, -9.0))
+    m.body("ball", mass=2.0, inertia=[0.2] * 3, position=(0, 0, 0.5))
+    m.rolling("contact", "ground", "ball", radius=0.5)
+    sol = da.simulate(m.assemble(**given), "gauss-2", t_end=0.01, step=0.01, compile=False)
+    along = 2.0 * 3.0 / (1 + 0.2 / (2.0 * 0.25)) - 2.0 * 3.0
+    reaction = sol.joint("contact").reaction_at([0.0])
+    np.testing.assert_allclose(reaction.force[0], [along, 0, 18.0], atol=1e-12)
+    np.testing.assert_allclose(reaction.torque[0], [0, -0.5 * along, 0], atol=1e-12)  # at the centre
+
+
+def test_a_blade_carries_what_its_path_asks_for():
+    m = da.Mechanism()
+    m.body("skate", mass=2.0, inertia=[0.2] * 3)
+    m.planar("ice", "ground", "skate", axis="z", at=(0, 0, 0))
+    m.knife_edge("blade", "ground", "skate", at=(0, 0, 0), axis="x")
+    sol = da.simulate(m.assemble(rates={"ice.x": 1.5, "ice.angle": 2.0}), "gauss-3", t_end=0.05, step=0.01, compile=False)
+    force = sol.joint("blade").reaction.within("skate").force
+    np.testing.assert_allclose(force, np.tile([0, 2.0 * 1.5 * 2.0, 0], (len(force), 1)), atol=1e-9)
+
+
+def test_a_blade_holds_a_body_that_does_not_turn():
+    """Its constraint is one on positions there, which the positions of the bodies themselves do not show."""
+    m = da.Mechanism(gravity=(1, 2, 0))
+    m.body("table", mass=1.0, inertia=[0.1] * 3)
+    m.body("slide", mass=2.0, inertia=[0.1] * 3)
+    m.prismatic("x", "ground", "table", axis="x")
+    m.prismatic("y", "table", "slide", axis="y")
+    m.knife_edge("blade", "ground", "slide", at=(0, 0, 0), axis="x")
+    sol = da.simulate(m.assemble(coordinates="joint"), "gauss-2", t_end=0.02, step=0.01, compile=False)
+    np.testing.assert_allclose(sol.body("slide").velocity[-1], [0.02, 0, 0], atol=1e-14)
+    np.testing.assert_allclose(sol.joint("blade").reaction.force[-1], [0, -4, 0], atol=1e-12)
+    np.testing.assert_allclose(sol.joint("x").reaction.force[-1], [0, -2, 0], atol=1e-12)
+
+
+def test_a_wheel_at_a_wall_has_a_constraint_too_many():
+    m = da.Mechanism(gravity=(3.0, 0, -9.0))
+    m.body("wheel", mass=2.0, inertia=[0.1, 0.2, 0.1], position=(0, 0, 0.5))
+    m.planar("wall", "ground", "wheel", axis="y", at=(0, 0, 0.5))
+    m.rolling("contact", "ground", "wheel", radius=0.5, axis="y")
+    with pytest.raises(da.SingularConstraints, match="follow from the other joints, 1 of 'contact'"):
+        m.assemble()
+    sol = da.simulate(m.assemble(redundant="remove"), "gauss-2", t_end=0.02, step=0.01, compile=False)
+    a = 3.0 / (1 + 0.2 / (2.0 * 0.25))
+    np.testing.assert_allclose(sol.body("wheel").velocity[-1], [0.02 * a, 0, 0], atol=1e-9)
+    np.testing.assert_allclose(sol.joint("contact").reaction_at([0.0]).force[0], [2 * a - 6, 0, 18], atol=1e-12)
+
+
+def test_a_ball_among_repeated_parts_rolls_as_alone(monkeypatch):
+    """Parts of large systems are repeated, with vectors for symbols."""
+    ends = []
+    for most in (1_900, 0):
+        monkeypatch.setattr(composed, "LARGE", most)
+        monkeypatch.setattr(composed, "MANY", most)
+        m = da.Mechanism(gravity=(3.0, 0, -9.0))
+        m.body("ball", mass=2.0, inertia=[0.2] * 3, position=(0, 0, 0.5), velocity=(0.5, 0.1, 0))
+        m.rolling("contact", "ground", "ball", radius=0.5)
+        system = m.assemble()
+        assert system.many == (not most)
+        ends.append(da.simulate(system, "radau-iia-2", t_end=0.02, step=0.01, compile=False).body("ball").velocity[-1])
+    np.testing.assert_allclose(*ends, atol=1e-14)
 
 
 def test_what_cannot_roll():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.systems import composed
 
 G = 9.81
 
@@ -79,3 +80,19 @@ def test_no_step_fails_where_friction_saturates(method):
     at = sol.t < 1 / brake - 0.02
     np.testing.assert_allclose(sol.joint("axle").rate[at], 1.0 - brake * sol.t[at], atol=1e-9)
     assert np.abs(sol.joint("axle").rate[sol.t > 1 / brake + 0.02]).max() <= (1e-9 if method == "radau-iia-2" else brake * 0.02)
+
+
+def test_a_block_among_repeated_parts_slides_as_alone(monkeypatch):
+    """Parts of large systems are repeated, with vectors for symbols."""
+    rates = []
+    for most in (1_900, 0):
+        monkeypatch.setattr(composed, "LARGE", most)
+        monkeypatch.setattr(composed, "MANY", most)
+        m = da.Mechanism(gravity=(3.0, 0, -9.0))
+        m.body("block", mass=2.0, inertia=[0.2] * 3)
+        m.prismatic("slope", "ground", "block", axis="x")
+        m.friction("rough", "slope", coulomb=0.2)
+        system = m.assemble()
+        assert system.many == (not most)
+        rates.append(da.simulate(system, "rattle", t_end=0.02, step=0.01, compile=False).joint("slope").rate)
+    np.testing.assert_allclose(*rates, atol=1e-14)

@@ -81,6 +81,9 @@ def test_a_ball_rolls_in_a_bowl():
     exact = solve_ivp(rolling, (0, 0.5), np.r_[n, omega], rtol=1e-12, atol=1e-12, t_eval=sol.t).y.T
     np.testing.assert_allclose(sol.body("ball").position, [0, 0, 1] + 0.8 * exact[:, :3], atol=1e-9)
     np.testing.assert_allclose(sol.body("ball").angular_velocity, exact[:, 3:], atol=1e-7)
+    rates = np.array([rolling(0, y) for y in exact])
+    a = -0.2 * (np.cross(rates[:, 3:], exact[:, :3]) + np.cross(exact[:, 3:], rates[:, :3]))
+    np.testing.assert_allclose(sol.joint("bowl").reaction_at(sol.t).force, 0.7 * (a + [0, 0, G]), atol=1e-6)
     np.testing.assert_allclose(sol.energy, sol.energy[0], atol=1e-9)
     assert np.abs(sol.residual("velocity")).max() < 1e-11
 

@@ -170,7 +170,7 @@ class Absolute(Placed):
             rows += [Row(term.name, i, False) for term in group.terms for i in group.kept]
         mass = Signed([*self.masses.values(), *self.inertias.values()], self.matrix)
         roles: dict[str, object] = {"mass": mass, "elements": elements}
-        return Made({**roles, **self.driven(terms), **self.rolling(terms), **rubbing(self, terms, rows)}, rows)
+        return Made({**roles, **self.driven(terms), **self.rolling(), **rubbing(self, terms, rows)}, rows)
 
 
 def absolute(terms: Terms, rotation: str | None) -> Coordinates:

@@ -47,6 +47,9 @@ def assemble(
     whole = Assembled(chosen, chosen.make())
     q = closing.pose(whole, chosen, mechanism, pinned)
     kept = redundancy.kept(whole, chosen, q, redundant)
-    system = whole if kept is None else Assembled(chosen, chosen.make(kept), whole, redundant == "least-norm")
+    chosen.spare.update(redundancy.spare(whole, chosen, q, redundant))
+    system = (
+        whole if kept is None and not chosen.spare else Assembled(chosen, chosen.make(kept), whole, redundant == "least-norm")
+    )
     system.initial = {"q": q, "v": closing.velocities(system, chosen, q, rates)}
     return system

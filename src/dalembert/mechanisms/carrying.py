@@ -13,7 +13,7 @@ import casadi as ca
 from casadi import SX
 
 from dalembert.mechanisms import joints
-from dalembert.mechanisms.coordinates import Coordinates, Row
+from dalembert.mechanisms.coordinates import SLIPS, Coordinates, Row
 from dalembert.mechanisms.frames import Frame, listed, unlisted
 from dalembert.mechanisms.laws import coefficients
 from dalembert.mechanisms.rubbing import grip
@@ -102,6 +102,7 @@ def _power(at: Coordinates, rows: Sequence[Row], now: Moment, frames: Mapping[st
     """The virtual power of all that acts on frames, those of the motion held."""
     terms, given = at.selected(None), now.given
     out, inputs, count = SX(0.0), 0, 0
+    slips = {term.name: acting for term, acting in at.slips()}
     if at.of.gravity.any():
         d = at.of.dimension
         out = sum((given[at.masses[b]] * ca.dot(given["gravity"], moving[b].origin[:d]) for b in at.of.bodies), out)
@@ -119,10 +120,9 @@ def _power(at: Coordinates, rows: Sequence[Row], now: Moment, frames: Mapping[st
         elif term.role in ("holonomic", "contact"):
             whole = ca.densify(at.evaluated(term, moving, moving, given, now.t))
             out -= sum((now.lam[i] * whole[number] for number, i in places.get(term.name, [])), SX(0.0))
-        elif term.role in ("nonholonomic", "slip"):
-            acting = sorted(set(ca.jacobian_sparsity(here, now.q).row()))
-            out -= sum((now.lam[len(rows) + count + k] * free[i] for k, i in enumerate(acting)), SX(0.0))
-            count += len(acting)
+        elif term.role in SLIPS:
+            out -= sum((now.lam[len(rows) + count + k] * free[i] for k, i in enumerate(slips[term.name])), SX(0.0))
+            count += len(slips[term.name])
         elif term.role == "dissipation":
             rate = at.rate_of(here[:, 0], now.q, now.v)
             out -= ca.dot(coefficients(here, rate) * rate, free[:, 0])

@@ -21,6 +21,7 @@ from dalembert.mechanisms.rotations import Array
 from dalembert.mechanisms.terms import Terms
 from dalembert.mechanisms.trees import Branch
 
+SLIPS = ("nonholonomic", "slip")  # roles of constraints on velocities
 COUNTED = "_counted"  # ends the name of a coordinate that counts the turns of a joint
 
 
@@ -52,6 +53,7 @@ class Coordinates(ABC):
     def __init__(self, terms: Terms) -> None:
         self.terms, self.of = terms, terms.of
         self.idle: dict[str, int] = {}  # how many rows of a constraint hold in all poses
+        self.spare: dict[str, set[int]] = {}  # rows of constraints on velocities that follow from others and are left out
         self.masses: dict[str, str] = {}
         self.inertias: dict[str, str] = {}
         for name, body in self.of.bodies.items():
@@ -156,22 +158,32 @@ class Coordinates(ABC):
         """The inputs by name: for each the slope of what it works on."""
         return {"inputs": {t.name: self._column(t) for t in terms if t.role == "input"} or None}
 
-    def rolling(self, terms: Sequence[Term]) -> dict[str, object]:
+    def slips(self) -> list[tuple[Term, list[int]]]:
+        """The constraints on velocities, and of each the rows that depend on the motion: in the plane some do not."""
+        q, still = (SX.sym(name, len(self.names)) for name in ("q", "held"))
+        frames, held = self.frames(q), self.frames(still)
+        given = {name: SX.sym(name, *(value.shape or (1,))) for name, value in self.parameters.items()}
+        out = []
+        for term in (t for t in self.selected(None) if t.role in SLIPS):
+            acting = set(ca.jacobian_sparsity(self.evaluated(term, frames, held, given, SX(0.0)), q).row())
+            out.append((term, sorted(acting - self.spare.get(term.name, set()))))
+        return out
+
+    def rolling(self) -> dict[str, object]:
         """Constraints on velocities: `x' = 0`."""
-        own = [t for t in terms if t.role in ("nonholonomic", "slip")]
-        if not own:
+        terms = [t for t in self.selected(None) if t.role in SLIPS]
+        if not terms or (self.spare and not any(acting for _, acting in self.slips())):
             return {}
 
         def rates(given: dict[str, SX]) -> SX:
             q, v = given["q"], given["v"]
             still = SX.sym("held", q.numel())
             frames, held = self.frames(q), self.frames(still)
-            x = ca.vertcat(*(self.evaluated(t, frames, held, given, SX(0.0)) for t in own))
-            acting = sorted(set(ca.jacobian_sparsity(x, q).row()))  # in the plane some rows do not depend on the motion
-            return ca.substitute(self.rate_of(x[acting], q, v), still, q)
+            x = ca.vertcat(*(self.evaluated(t, frames, held, given, SX(0.0))[acting] for t, acting in self.slips()))
+            return ca.substitute(self.rate_of(x, q, v), still, q)
 
         return {
-            "nonholonomic": Signed(["q", "v", *sorted({x for t in own for x in t.data.values() if isinstance(x, str)})], rates)
+            "nonholonomic": Signed(["q", "v", *sorted({x for t in terms for x in t.data.values() if isinstance(x, str)})], rates)
         }
 
     def _column(self, term: Term) -> Signed:

@@ -49,7 +49,7 @@ class Direct(Coordinates):
             "potential": self._signed(lambda given: self._potential(terms, given), "q"),
             **self._damped([t for t in terms if t.role == "dissipation"]),
             **self.driven(terms),
-            **self.rolling(terms),
+            **self.rolling(),
             **rubbing(self, terms, rows),
         }
         if rows:

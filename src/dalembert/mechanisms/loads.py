@@ -38,11 +38,11 @@ class Loads:
 
     def of(self, every: Array) -> Array:
         """What the joints carry: `-W lam` of those that are constraints, and what the accelerations ask of those of a tree."""
-        out: Array = -np.einsum("tij,tj->ti", self.W, every)
+        lam = np.concatenate([every, self.lam[:, self.system.mh :]], axis=1)
+        out: Array = -np.einsum("tij,tj->ti", self.W, lam)
         if not self.system.tree:
             return out
-        f, rolling = self.system.carried(), self.lam[:, self.system.mh :]
-        rows = [*self._point, np.concatenate([every, rolling], axis=1), self._a]
+        f, rows = self.system.carried(), [*self._point, lam, self._a]
         out += dense(batch(f, rows, len(self.t))[0], f.sparsity_out(0))[:, :, 0]
         return out
 

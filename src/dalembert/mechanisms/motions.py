@@ -100,7 +100,8 @@ class BodyMotion:
 class Reaction:
     """Force and torque of a joint on its body `b`, at the joint, at the times `t`; the body `a` has the opposite ones.
 
-    In the world, or in the axes of a body: `within("rod")`.
+    In the world, or in the axes of a body: `within("rod")`. Of rolling bodies the point of the joint is their centre, of outlines
+    in contact the origin of the frame of `b`.
     """
 
     t: Array

@@ -34,7 +34,7 @@ class Pointed(Coordinates):
 
     def __init__(self, inner: Coordinates, touches: list[Touch], counting: Sequence[tuple[str, str]] = ()) -> None:
         self.inner, self.touches, self.counting = inner, touches, tuple(counting)
-        self.terms, self.of, self.idle = inner.terms, inner.of, inner.idle
+        self.terms, self.of, self.idle, self.spare = inner.terms, inner.of, inner.idle, {}
         self.masses, self.inertias, self.called = inner.masses, inner.inertias, inner.called  # type: ignore[misc]
         self.terms.all = [self._own_role(term) for term in self.terms.all]
         for which in self.counting:
@@ -69,6 +69,9 @@ class Pointed(Coordinates):
     @property
     def branches(self) -> list[Branch]:
         return self.inner.branches
+
+    def selected(self, kept: Mapping[str, tuple[int, ...]] | None) -> list[Term]:
+        return self.inner.selected(kept)
 
     def singular(self, q: Array) -> str:
         return self.inner.singular(q[: len(self.inner.names)])
@@ -113,7 +116,7 @@ class Pointed(Coordinates):
             roles["inputs"] = longer
         roles["holonomic"], rows = self._meeting(roles.get("holonomic"))
         rows = [*made.rows, *rows] if "holonomic" in made.roles else [*rows, *made.rows]
-        return Made({**roles, **self.rolling(self.inner.selected(kept))}, rows)
+        return Made({**roles, **self.rolling()}, rows)
 
     def _energy(self, own: object) -> Signed:
         """The potential of what is no element, with that of springs on counted angles."""

@@ -73,6 +73,38 @@ def kept(system: Assembled, chosen: Coordinates, q: Array, redundant: str) -> di
     }
 
 
+def spare(system: Assembled, chosen: Coordinates, q: Array, redundant: str) -> dict[str, set[int]]:
+    """Of constraints on velocities the rows that follow from all others: a wheel in a guide slips to no side anyway."""
+    if not system.mn or system.m > LARGEST:
+        return {}
+    drop = _following(system, q)
+    near = _nearby(Constraints(system, chosen), q) if drop else []
+    if not drop or min((len(_following(system, x)) for x in near), default=0) < len(drop):
+        return {}  # of a singular pose nothing can be left out
+    whose = [(term.name, number) for term, acting in chosen.slips() for number in acting]
+    out: dict[str, set[int]] = defaultdict(set)
+    for i in drop:
+        out[whose[i][0]].add(whose[i][1])
+    if redundant == "error":
+        counted = ", ".join(f"{len(rows)} of {name.removesuffix(' slip')!r}" for name, rows in out.items())
+        raise SingularConstraints(
+            f"{len(drop)} of the constraints on velocities of rolling bodies and blades follow from the other joints, {counted}: "
+            "their reactions are not determined; say redundant='remove', or use joints with more freedom"
+        )
+    return out
+
+
+def _following(system: Assembled, q: Array) -> list[int]:
+    """The constraints on velocities that follow from those on positions and from the other ones, by their numbers."""
+    G = _dense(system, q, list(range(system.m)))
+    _, values, right = np.linalg.svd(G[: system.mh], full_matrices=False)
+    basis = right[values > ZERO]
+    rest = G[system.mh :] - (G[system.mh :] @ basis.T) @ basis
+    R, order = qr(rest.T, mode="r", pivoting=True)
+    size = np.abs(np.diag(R)) if min(R.shape) > 1 else np.abs(R[:1, 0])
+    return sorted(int(k) for k in order[int((size > ZERO).sum()) :])
+
+
 def _agree_later(at: Constraints, q: Array, drop: list[int]) -> None:
     """Refuse motions that agree at the start and contradict each other later: one of them would be left out."""
     system, of = at.system, at.chosen.of
@@ -131,18 +163,22 @@ def _singular(G: Array) -> tuple[Array, Array]:
 
 
 def _rank_nearby(system: Assembled, at: Constraints, q: Array, rows: list[int]) -> int | None:
-    """The rank at a pose next to this one, on the constraints; None where there is no such pose."""
-    rng = np.random.default_rng(5)
+    """The rank at poses next to this one; None where there is no such pose."""
+    return max((int((_singular(_dense(system, near, rows))[0] > ZERO).sum()) for near in _nearby(at, q)), default=None)
+
+
+def _nearby(at: Constraints, q: Array) -> list[Array]:
+    """Up to two poses next to this one, on the constraints."""
+    rng, out = np.random.default_rng(5), []
     full = at.scaled(q)[1].toarray()
     _, values, right = np.linalg.svd(full)
     free = right[int((values > ZERO).sum()) :]
-    best: int | None = None
     for _ in range(2):
         step = free.T @ rng.normal(size=len(free))
         near, left = at.solve(q + AWAY * step / max(float(np.linalg.norm(step)), 1e-300) / np.sqrt(at.weights))
         if left < 1e-12:
-            best = max(best or 0, int((_singular(_dense(system, near, rows))[0] > ZERO).sum()))
-    return best
+            out.append(near)
+    return out
 
 
 def _chosen(system: Assembled, rows: list[int], G: Array, rank: int) -> set[int]:

@@ -17,7 +17,7 @@ from dalembert.mechanisms import recursion
 from dalembert.mechanisms.bodies import Body
 from dalembert.mechanisms.direct import Direct
 from dalembert.mechanisms.frames import Frame
-from dalembert.mechanisms.laws import Term
+from dalembert.mechanisms.laws import Data, Frames, Law, Term
 from dalembert.mechanisms.recursion import GROUND, Weight
 from dalembert.mechanisms.rotations import Array
 from dalembert.mechanisms.terms import Terms
@@ -160,5 +160,17 @@ class Relative(Direct):
         frames, still, out = self.frames(q), self.frames(held), []
         for term in terms:
             slope = ca.jacobian(self.evaluated(term, frames, still, given, SX(0.0)), q) if term.role == "nonholonomic" else q
-            out.append(term if ca.depends_on(slope, ca.vertcat(q, held)) else replace(term, role="holonomic"))
+            out.append(
+                term if ca.depends_on(slope, ca.vertcat(q, held)) else replace(term, role="holonomic", law=self._from(term))
+            )
         return out
+
+    def _from(self, term: Term) -> Law:
+        """The law of a constraint on velocities as one on positions, `x = 0` with all that is held as drawn."""
+        bodies = [self.of.get_body(name) for name in term.bodies]
+        drawn = [Frame.fixed(body.position, body.rotation) for body in bodies]
+
+        def function(F: Frames, held: Frames, d: Data, t: SX) -> SX:
+            return term.law.function(F, drawn, d, t)
+
+        return Law(("drawn", term.law.key), function)

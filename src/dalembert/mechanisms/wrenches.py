@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 import casadi as ca
 from casadi import SX
 
-from dalembert.mechanisms.coordinates import Coordinates, Row
+from dalembert.mechanisms.coordinates import SLIPS, Coordinates, Row
 from dalembert.mechanisms.frames import Frame, listed, unlisted
 from dalembert.mechanisms.laws import Term
 
@@ -47,21 +47,24 @@ def wrench(coordinates: Coordinates, rows: Sequence[Row], q: SX, t: SX, given: M
     """`W` with `-W lam` the forces and torques of all joints on their bodies `b`, at the joint, six entries each.
 
     With the rows `g(r, d_1, d_2, d_3)` in the frame of `b`: the force is `-g_r^T lam`, the torque about the centre of mass
-    `-sum_i d_i x g_{d_i}^T lam`.
+    `-sum_i d_i x g_{d_i}^T lam`. Multipliers of constraints on velocities are after those of the rows.
     """
     found = coordinates.frames(q)
-    holonomic = {t.name: t for t in reversed(coordinates.terms.all) if t.role in ("holonomic", "contact")}  # the first of a name
+    bound = ("holonomic", "contact", *SLIPS)
+    terms = {term.name: term for term in reversed(coordinates.terms.all) if term.role in bound}  # the first of a name
     places: dict[str, list[tuple[int, int]]] = defaultdict(list)
-    for i, row in enumerate(rows):
-        if not row.inner:
-            places[row.owner].append((row.number, i))
-    out = SX(6 * len(coordinates.of.joints), len(rows))
+    whose = [("" if row.inner else row.owner, row.number) for row in rows]
+    whose += [(term.name, number) for term, acting in coordinates.slips() for number in acting]
+    for i, (owner, number) in enumerate(whose):
+        places[owner].append((number, i))
+    out = SX(6 * len(coordinates.of.joints), len(whose))
     for k, joint in enumerate(coordinates.of.joints.values()):
-        for name in (joint.name, f"{joint.name} thread"):
-            if name in places:
-                part = local(coordinates, holonomic[name], found, given, t)
-                for number, i in places[name]:
-                    out[6 * k : 6 * k + 6, i] = part[:, number]
+        for name in (joint.name, f"{joint.name} thread", f"{joint.name} slip"):
+            if name not in places:
+                continue
+            part = local(coordinates, terms[name], found, given, t)
+            for number, i in places[name]:
+                out[6 * k : 6 * k + 6, i] = part[:, number]
     return out
 
 
@@ -69,8 +72,8 @@ def local(coordinates: Coordinates, term: Term, found: Mapping[str, Frame], give
     """Force and torque on the second body of a joint, at its point there, for a unit of each multiplier."""
     name = term.bodies[1]
     B, x = found[name], SX.sym("x", 13)
-    moving = unlisted(x, B, B.known)
-    rows = ca.densify(coordinates.evaluated(term, {**found, name: moving}, {**found, name: moving}, given, t))
+    moving = {**found, name: unlisted(x, B, B.known)}
+    rows = ca.densify(coordinates.evaluated(term, moving, found if term.role in SLIPS else moving, given, t))
     slopes = ca.substitute(ca.jacobian(rows, x), x, listed(B))
     force = slopes[:, :3].T
     torque = SX(3, rows.numel())

@@ -120,7 +120,8 @@ class Constrained(Composed):
     def rubbing(self, lam: SX, v: SX) -> SX:
         """The part of the force that depends on the multipliers."""
         assert self.friction is not None
-        out: SX = self.friction(*(v if name == "v" else getattr(self, name) for name in self.arguments), self.par, lam)
+        other = {"v": v, "p": type(lam)(self.nv, 1)}  # it uses no momenta, and vectors would be seen in it all the same
+        out: SX = self.friction(*(other.get(name, getattr(self, name)) for name in self.arguments), self.par, lam)
         return out
 
     def _written(self) -> dict[str, object]:

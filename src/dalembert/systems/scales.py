@@ -125,7 +125,7 @@ def radii(G: SX, q: SX) -> SX:
         return type(q)(0, 1)
     entries: SX = G.nz[:]
     rows = ca.Sparsity.triplet(G.size1(), entries.numel(), G.sparsity().row(), list(range(entries.numel())))
-    bend = ca.sqrt(SX.ones(rows) @ ca.densify(ca.sum2(ca.jacobian(entries, q) ** 2)))
+    bend = ca.sqrt(type(q).ones(rows) @ ca.densify(ca.sum2(ca.jacobian(entries, q) ** 2)))
     size = ca.sqrt(ca.sum2(G**2))
     here = ca.densify(ca.if_else(bend > 0, size / (bend + 1e-300), 0))
     way = ASIDE * typical(q) * ca.DM(np.cos(np.arange(q.numel())))
