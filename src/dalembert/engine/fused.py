@@ -29,6 +29,7 @@ EXACT = {
     ca.OP_SIGN,
 }  # fmt: skip
 LONG = 90_000  # characters of source beyond which a compiler takes its time
+RARE = '__attribute__((cold, optimize("O1"))) '  # of what is done now and then
 LONGEST = 64  # operations of one loop: more would not fit into registers
 BACK = 24  # parts before which work may be done, where it belongs to an earlier loop
 
@@ -126,7 +127,8 @@ class Fused:
         pages = [_Page(c) for c in chains]
         drafts = [[self._drafted(p, part, p.piece.rare or not k) for k, part in enumerate(p.parts())] for p in pages]
         self.source = "".join([KERNELS, *(body.replace("$name", name) for body, name in self._names.items()), more])
-        self.flags = FLAGS if len(self.source) < LONG else ("-O1",)
+        often = len(self.source) - sum(len(body) for body in self._names if body.startswith(RARE))
+        self.flags = FLAGS if len(self.source) < LONG else ("-O2" if often < LONG else "-O1",)
         self.library = compiler.load(self.source, self.flags)
         self.calls: list[list[list[Call]]] = [
             [[self._bound(x) if isinstance(x, tuple) else x for x in calls] for calls in lists] for lists in drafts
@@ -140,8 +142,7 @@ class Fused:
                 continue
             table = Table()
             body = "".join(page.loop(p, table) if p.loop else page.routine(p.work[0], table) for p in group)
-            kind = "__attribute__((cold)) void" if rare else "void"
-            body = f"{kind} $name(double **a, int **p, const long *n)\n{{\n{body}}}\n"
+            body = f"{RARE if rare else ''}void $name(double **a, int **p, const long *n)\n{{\n{body}}}\n"
             out.append((self._names.setdefault(body, f"da_work{len(self._names)}"), table))
         return out
 

@@ -10,9 +10,9 @@ typedef struct {
     const double *data;
     const int *upper, *lower; /* the entries of the upper half, in the order of elimination, and those opposite */
     const int *perm, *begin, *row; /* the order of elimination; the upper half in it, column by column */
-    const int *lp, *li, *starts, *list; /* columns of L; for each row those that it needs, in turn */
-    double *x, *l, *d, *inverse, *y, *z;
-    int *next;
+    const int *lp, *li, *starts, *list, *entry; /* columns of L; for each row those that it needs, in turn, and its entries there */
+    const int *kind, *kinds; /* of rows and columns: the case that is written out for it */
+    double *x, *l, *d, *inverse, *y, *z; /* y is zero */
     long half, mode, attempt, fresh, new, single, cheap, known;
 } da_factor;
 
@@ -50,115 +50,82 @@ static void run_list(da_machine *e, const da_list *l)
 
 /* ---- factors ---------------------------------------------------------------------------------------------------------- */
 
-/* The columns of L: how many entries each has. */
-DA_EXPORT void da_tree(long n, const int *begin, const int *row, int *parent, int *count, int *mark)
-{
-    for (long i = 0; i < n; i++) { parent[i] = -1; count[i] = 0; mark[i] = -1; }
-    for (int j = 0; j < n; j++) {
-        mark[j] = j;
-        for (int p = begin[j]; p < begin[j + 1]; p++)
-            for (int i = row[p]; mark[i] != j; i = parent[i]) {
-                if (parent[i] < 0) parent[i] = j;
-                count[i]++;
-                mark[i] = j;
-            }
-    }
-}
-
-/* The rows of L, and for each row the columns that it needs, in the order in which QDLDL takes them. */
-DA_EXPORT void da_rows(long n, const int *begin, const int *row, const int *parent, const int *lp, int *li, int *starts,
-                       int *list, int *next, int *mark, int *found, int *path)
-{
-    int filled = 0;
-    for (long i = 0; i < n; i++) { next[i] = lp[i]; mark[i] = 0; }
-    for (int k = 0; k < n; k++) {
-        int count = 0;
-        starts[k] = filled;
-        for (int p = begin[k]; p < begin[k + 1]; p++) {
-            int b = row[p], length = 0;
-            if (b == k) continue;
-            for (; b >= 0 && b < k && !mark[b]; b = parent[b]) { mark[b] = 1; path[length++] = b; }
-            while (length) found[count++] = path[--length];
-        }
-        while (count) {
-            const int c = found[--count];
-            list[filled++] = c;
-            li[next[c]++] = k;
-            mark[c] = 0;
-        }
-    }
-    starts[n] = filled;
-}
-
 static int factorise(da_factor *f)
 {
-    const int *restrict lp = f->lp, *restrict li = f->li, *restrict list = f->list, *restrict row = f->row;
-    const double *restrict x = f->x;
-    double *restrict l = f->l, *restrict d = f->d, *restrict inverse = f->inverse, *restrict y = f->y, last = 0.0;
-    int *restrict next = f->next;
-    const long n = f->n;
-    for (long i = 0; i < n; i++) { next[i] = lp[i]; y[i] = 0.0; }
-    for (int k = 0; k < n; k++) {
+    const int *restrict lp = f->lp, *restrict li = f->li, *restrict begin = f->begin, *restrict row = f->row;
+    double *restrict l = f->l, *restrict d = f->d, *restrict inverse = f->inverse, *restrict y = f->y;
+    for (int k = 0; k < f->n; k++) {
+        const int *restrict c = f->list + f->starts[k], *restrict e = f->entry + f->starts[k];
+        const double *restrict v = f->x + begin[k];
+        int count = f->starts[k + 1] - f->starts[k];
         double pivot = 0.0;
-        for (int p = f->begin[k]; p < f->begin[k + 1]; p++)
-            if (row[p] == k) pivot = x[p];
-            else y[row[p]] = x[p];
-        const int *at = list + f->starts[k], *end = list + f->starts[k + 1];
-        double own = at < end ? y[*at] : 0.0;
-        while (at < end) { /* what the next column needs, and the last pivot, do not go by way of memory */
-            const int c = *at++, e = next[c]++, to = at < end ? *at : -1, direct = lp[c] < e && li[lp[c]] == to;
-            const double scaled = own * (c == k - 1 ? last : inverse[c]);
-            double ahead = 0.0;
-            pivot -= own * scaled;
-            y[c] = 0.0;
-            if (direct) ahead = y[to] - l[lp[c]] * own;
-            for (int j = lp[c] + direct; j < e; j++) y[li[j]] -= l[j] * own;
-            l[e] = scaled;
-            own = direct || to < 0 ? ahead : y[to];
+        switch (f->kind[k]) {
+$rows        default:
+            for (int p = begin[k]; p < begin[k + 1]; p++, v++)
+                if (row[p] == k) pivot = *v;
+                else y[row[p]] = *v;
+            for (double own = count ? y[*c] : 0.0; count; count--, e++) { /* what the next column needs does not go by way of memory */
+                const int at = *c++, first = lp[at], to = count > 1 ? *c : -1, direct = first < *e && li[first] == to;
+                const double scaled = own * inverse[at], ahead = direct ? y[to] - l[first] * own : 0.0;
+                pivot -= own * scaled;
+                y[at] = 0.0;
+                for (int j = first + direct; j < *e; j++) y[li[j]] -= l[j] * own;
+                l[*e] = scaled;
+                own = direct || to < 0 ? ahead : y[to];
+            }
         }
         d[k] = pivot;
         if (pivot == 0.0) return 0;
-        inverse[k] = last = 1 / pivot;
+        inverse[k] = 1 / pivot;
     }
     return 1;
 }
 
 static void back_solve(const da_factor *f, const double *restrict right, double *restrict out)
 {
-    const int *restrict lp = f->lp, *restrict li = f->li, *restrict perm = f->perm;
+    const int *restrict lp = f->lp, *restrict li = f->li, *restrict perm = f->perm, *restrict kinds = f->kinds;
     const double *restrict l = f->l, *restrict inverse = f->inverse;
-    double *restrict x = f->z;
+    double *restrict x = f->z, own, near = 0.0;
     const long n = f->n;
     for (long i = 0; i < n; i++) x[i] = right[perm[i]];
+    own = x[0];
     /* what a neighbour needs goes by a register; products by themselves, where sums have to wait for each other */
-    double own = n ? x[0] : 0.0, next = 0.0;
     for (long i = 0; i < n; i++) {
         const int end = lp[i + 1];
-        int j = lp[i];
-        next = i + 1 < n ? x[i + 1] : 0.0;
-        if (j < end && li[j] == i + 1) next -= l[j++] * own;
-        for (; j + 3 < end; j += 4) {
-            const int a = li[j], b = li[j + 1], c = li[j + 2], d = li[j + 3];
-            const double xa = x[a] - l[j] * own, xb = x[b] - l[j + 1] * own;
-            const double xc = x[c] - l[j + 2] * own, xd = x[d] - l[j + 3] * own;
-            x[a] = xa, x[b] = xb, x[c] = xc, x[d] = xd;
+        const double *restrict m = l + lp[i];
+        double *to = x + li[lp[i]];
+        near = x[i + 1];
+        switch (kinds[i]) {
+$there        default:;
+            int j = lp[i];
+            if (j < end && li[j] == i + 1) near -= l[j++] * own;
+            for (; j + 3 < end; j += 4) {
+                const int a = li[j], b = li[j + 1], c = li[j + 2], d = li[j + 3];
+                const double xa = x[a] - l[j] * own, xb = x[b] - l[j + 1] * own;
+                const double xc = x[c] - l[j + 2] * own, xd = x[d] - l[j + 3] * own;
+                x[a] = xa, x[b] = xb, x[c] = xc, x[d] = xd;
+            }
+            for (; j < end; j++) x[li[j]] -= l[j] * own;
         }
-        for (; j < end; j++) x[li[j]] -= l[j] * own;
         x[i] = own * inverse[i];
-        own = next;
+        own = near;
     }
     for (long i = n - 1; i >= 0; i--) {
         const int end = lp[i + 1];
-        int j = lp[i];
+        const double *restrict m = l + lp[i], *to = x + li[lp[i]];
         own = x[i];
-        if (j < end && li[j] == i + 1) own -= l[j++] * next;
-        for (; j + 3 < end; j += 4) {
-            const double a = l[j] * x[li[j]], b = l[j + 1] * x[li[j + 1]];
-            const double c = l[j + 2] * x[li[j + 2]], d = l[j + 3] * x[li[j + 3]];
-            own -= a, own -= b, own -= c, own -= d;
+        switch (kinds[i]) {
+$back        default:;
+            int j = lp[i];
+            if (j < end && li[j] == i + 1) own -= l[j++] * near;
+            for (; j + 3 < end; j += 4) {
+                const double a = l[j] * x[li[j]], b = l[j + 1] * x[li[j + 1]];
+                const double c = l[j + 2] * x[li[j + 2]], d = l[j + 3] * x[li[j + 3]];
+                own -= a, own -= b, own -= c, own -= d;
+            }
+            for (; j < end; j++) own -= l[j] * x[li[j]];
         }
-        for (; j < end; j++) own -= l[j] * x[li[j]];
-        x[i] = next = own;
+        x[i] = near = own;
         out[perm[i]] = own;
     }
 }

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from dalembert.engine.chains import Refresh
 from dalembert.engine.emission import RECORDS, template
-from dalembert.engine.factored import CHEAP, EXACT, LOST, LOW, NOISE, PACE, STALLED, STUCK, SYMMETRIC, Factor
+from dalembert.engine.factored import EXACT, LOST, LOW, NOISE, PACE, STALLED, STUCK, SYMMETRIC, Factor
 from dalembert.engine.fused import Bound, Fused
 from dalembert.engine.machine import Call, Outcome, Records, Task
 from dalembert.engine.native import Rules, limits
 from dalembert.engine.newton import TINY
+from dalembert.engine.plan import Plan, Written
 from dalembert.engine.program import WEIGH_EVERY
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class _List(ctypes.Structure):
 class _Factor(ctypes.Structure):
     _fields_ = (
         _fields(_LONG, "n possible low")
-        + _fields(_POINTER, "data upper lower perm begin row lp li starts list x l d inverse y z next")
+        + _fields(_POINTER, "data upper lower perm begin row lp li starts list entry kind kinds x l d inverse y z")
         + _fields(_LONG, "half mode attempt fresh new single cheap known")
     )
 
@@ -82,7 +83,12 @@ class Stepping:
     """A machine for large steps in C."""
 
     def __init__(self, machine: Sparse) -> None:
-        fused = Fused(machine.pieces, _source())
+        self._plans: dict[int, Plan] = {}
+        for i in reversed(machine.iterations):
+            if i.factor.symmetric:
+                self._plans[id(i.factor)] = Plan(i.factor) if i.kin is None else self._plans[id(i.kin.factor)]
+        self._written = Written(list(self._plans.values()))
+        fused = Fused(machine.pieces, _source(self._written))
         self.calls, self._library, self._kept = fused.calls, fused.library, list[object]()
         self._backs: list[Call] = []
         self._error: BaseException | None = None
@@ -180,46 +186,22 @@ class Stepping:
         data = f.matrix.data
         if not f.symmetric:
             return _Factor(f.n, 0, 0, self._at(data))
-        plan = _Plan(f, self._library)
-        room = [np.zeros(k) for k in (len(f.upper), plan.lp[-1], f.n, f.n, f.n, f.n)]
+        plan = self._plans[id(f)]
+        room = [np.zeros(k) for k in (len(f.upper), plan.lp[-1], f.n, f.n, f.n, f.n + 1)]
         lists: list[NDArray[np.signedinteger]] = [
-            f.upper[plan.order], f.lower[plan.order], plan.perm, plan.begin, plan.row, plan.lp, plan.li, plan.starts, plan.list
+            f.upper[plan.order], f.lower[plan.order], plan.perm, plan.begin, plan.row, plan.lp, plan.li, plan.starts, plan.list,
+            plan.entry, *self._written.kinds(plan),
         ]  # fmt: skip
         return _Factor(
             f.n, 1, int(plan.low), self._at(data), *map(self._numbers, lists), *map(self._at, room),
-            self._at(np.zeros(f.n, dtype=np.int32)), len(f.upper),
+            len(f.upper),
         )  # fmt: skip
 
 
-class _Plan:
-    """The order of elimination of a symmetric matrix, that of QDLDL; its upper half in this order; the pattern of `L`."""
-
-    def __init__(self, f: Factor, library: ctypes.CDLL) -> None:
-        self.perm = f.order()
-        n, place = f.n, np.empty(f.n, dtype=np.int64)
-        place[self.perm] = np.arange(n)
-        columns = np.repeat(np.arange(n), np.diff(f.half.indptr))
-        ends = np.sort(np.stack([place[f.half.indices], place[columns]]), axis=0)
-        self.order = np.argsort(ends[1], kind="stable")
-        self.row = np.ascontiguousarray(ends[0][self.order], dtype=np.int32)
-        self.begin = np.searchsorted(ends[1][self.order], np.arange(n + 1)).astype(np.int32)
-        parent, count, mark, next_, found, path = (np.zeros(n, dtype=np.int32) for _ in range(6))
-        pattern = n, self.begin, self.row
-        _called(library.da_tree, *pattern, parent, count, mark)
-        self.lp = np.concatenate([[0], np.cumsum(count)]).astype(np.int32)
-        self.low = bool(np.square(count.astype(np.int64)).sum() < CHEAP * len(f.matrix.data))
-        self.li, self.list = (np.zeros(max(1, self.lp[-1]), dtype=np.int32) for _ in range(2))
-        self.starts = np.zeros(n + 1, dtype=np.int32)
-        _called(library.da_rows, *pattern, parent, self.lp, self.li, self.starts, self.list, next_, mark, found, path)
-
-
-def _called(function: Callable[..., object], n: int, *arrays: NDArray[np.int32]) -> None:
-    function(_LONG(n), *(_POINTER(a.ctypes.data) for a in arrays))
-
-
-def _source() -> str:
+def _source(written: Written) -> str:
     limits = {
         "exact": EXACT, "low": LOW, "stalled": STALLED, "lost": LOST, "pace": PACE, "symmetric": SYMMETRIC, "tiny": TINY,
         "stuck": STUCK, "noise": NOISE,
     }  # fmt: skip
-    return RECORDS + template("sparse.c").substitute({name: repr(value) for name, value in limits.items()}, weigh=WEIGH_EVERY)
+    numbers = {name: repr(value) for name, value in limits.items()}
+    return RECORDS + template("sparse.c").substitute(numbers, weigh=WEIGH_EVERY, **written.cases())
