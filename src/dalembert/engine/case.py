@@ -164,8 +164,12 @@ def prepare(system: System, method: Method) -> Engine:
     """The engine of a method on a system, built once and kept with the system."""
     if method.external:
         raise MethodError(f"{method} runs outside of the engine: it has no derivatives, sections or steps of its own to repeat")
-    with _BUILDING:  # methods may set options of CasADi that hold for the whole process while they build
-        return system.cache.get(Engine, method, lambda: _build(system, method), ENGINES)
+
+    def once() -> Engine:
+        with _BUILDING:  # methods may set options of CasADi that hold for the whole process while they build
+            return system.cache.get(Engine, method, lambda: _build(system, method), ENGINES)
+
+    return system.cache.get(Engine, method, once, ENGINES)
 
 
 def _diagonal(system: System) -> bool:

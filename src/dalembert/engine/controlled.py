@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
+from dalembert.engine.addresses import address
 from dalembert.engine.inputs import Constant, Held, Inputs
 from dalembert.engine.machine import Memory, Records
 from dalembert.engine.native import Native, limits
@@ -136,8 +137,8 @@ class Controlled:
         w.carried = tuple(carried[name] for name in self.plan.carried)
         w.shortest, w.longest = lengths
         w.done = w.row = w.iterations = w.rejected = w.made = 0
-        w.out_begin, w.out_t = (a.ctypes.data for a in times)
-        w.out_state, w.out_lam, w.out_work = (a.ctypes.data for a in (out.state, out.lam, out.work))
+        w.out_begin, w.out_t = map(address, times)
+        w.out_state, w.out_lam, w.out_work = map(address, (out.state, out.lam, out.work))
         self._here.put(self._outside)
         ask = bool(self._call(w))
         self._outside.put(self._here)

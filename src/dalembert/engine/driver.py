@@ -86,7 +86,6 @@ def integrate(
     stepper: Stepper = Adaptive(march, grid, control, explain, signs) if varying and control else Equal(march, grid, explain)
     window = checkpoint.window if checkpoint is not None else None
     run = Run(grid, ways.program, None if varying else grid.rows, unknowns=unknowns, window=window)
-    inside = Shortened(ways, march.runner, inputs, rule, memory.par)
     clock = _Clock(begun)
     loop = _Loop(stepper, run, memory, clock, checkpoint, watch)
     if checkpoint is not None:
@@ -94,7 +93,7 @@ def integrate(
         checkpoint.restore(run)
         loop.resume()
     if watch is not None:
-        watch.begin(memory.state, inside, None if run.done else grid.t0)
+        watch.begin(memory.state, Shortened(ways, march.runner, inputs, rule, memory.par), None if run.done else grid.t0)
     ready()
     with Bar(progress, stepper.total) as bar:
         try:

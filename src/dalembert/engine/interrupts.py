@@ -6,6 +6,7 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import TracebackType
 
 
 @contextmanager
@@ -25,12 +26,12 @@ def undisturbed() -> Iterator[None]:
             signal.raise_signal(signal.SIGINT)
 
 
-@contextmanager
-def recognised() -> Iterator[None]:
+class recognised:
     """Ctrl-C as `KeyboardInterrupt`: inside a conversion of CasADi's arrays NumPy makes a `SystemError` of it."""
-    try:
-        yield
-    except SystemError as error:
-        if isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if isinstance(error, SystemError) and isinstance(error.__cause__ or error.__context__, KeyboardInterrupt):
             raise KeyboardInterrupt from error
-        raise

@@ -9,9 +9,10 @@ from functools import lru_cache
 import numpy as np
 
 from dalembert.engine import compiler
+from dalembert.engine.addresses import address
 from dalembert.engine.emission import source
 from dalembert.engine.machine import Memory, Outcome, Records, Task
-from dalembert.engine.newton import Array, Rule
+from dalembert.engine.newton import Rule
 from dalembert.engine.program import Program
 from dalembert.errors import CompilerError
 from dalembert.systems.cache import Cache
@@ -61,13 +62,9 @@ class Native:
         outcome, work = _Outcome(0, 0, -1, 0.0), np.empty(self.room)
         kept = memory.kept if len(memory.kept) else np.zeros(self.program.n_kept)
         self._run(
-            task.steps, task.first, task.t0, task.h, _pointer(memory.state), _pointer(memory.last), _pointer(memory.before),
-            _pointer(memory.par), _pointer(inputs), int(len(inputs) > 1), task.save_every, _pointer(out.state),
-            _pointer(out.lam), _pointer(out.work), _pointer(out.unknowns), limits(task.rule), outcome,
-            _pointer(kept), int(task.look), _pointer(work),
+            task.steps, task.first, task.t0, task.h, address(memory.state), address(memory.last), address(memory.before),
+            address(memory.par), address(inputs), int(len(inputs) > 1), task.save_every, address(out.state),
+            address(out.lam), address(out.work), None if out.unknowns is None else address(out.unknowns), limits(task.rule),
+            outcome, address(kept), int(task.look), address(work),
         )  # fmt: skip
         return Outcome(outcome.steps, outcome.iterations, outcome.failed, math.sqrt(outcome.size))
-
-
-def _pointer(array: Array | None) -> int | None:
-    return None if array is None else array.__array_interface__["data"][0]  # sooner than by its `ctypes`

@@ -242,9 +242,13 @@ class Run:
         if made.times is not None:
             begin, t = made.times
         else:
-            numbers = every * np.arange(self.done // every + 1, -(-done // every) + 1)
-            numbers[-1] = done  # a row that is not complete holds the last step
-            begin, t = np.asarray(grid.t0 + (numbers - 1) * grid.h), grid.times(numbers)
+            numbers = np.arange(self.done // every + 1, -(-done // every) + 1)
+            if every > 1:
+                numbers *= every
+                numbers[-1] = done  # a row that is not complete holds the last step
+            begin, t = np.asarray(grid.t0 + (numbers - 1) * grid.h), np.asarray(grid.t0 + numbers * grid.h)
+            if done == grid.steps:
+                t[-1] = grid.t_end
         self._mark(self.complete, begin, t)
         self._go(done, float(t[-1]), stand)
 

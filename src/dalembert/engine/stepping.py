@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dalembert.engine.addresses import address
 from dalembert.engine.chains import Refresh
 from dalembert.engine.emission import RECORDS, template
 from dalembert.engine.factored import EXACT, LOST, LOW, NOISE, PACE, STALLED, STUCK, SYMMETRIC, Factor
@@ -114,10 +115,10 @@ class Stepping:
     def run(self, out: Records, task: Task) -> Outcome:
         """The steps of a task from where the machine stands."""
         inputs, found = np.ascontiguousarray(task.inputs), _Outcome(0, 0, -1, 0.0)
-        state, lam, work, unknowns = (None if a is None else a.ctypes.data for a in (out.state, out.lam, out.work, out.unknowns))
+        state, lam, work, unknowns = (None if a is None else address(a) for a in (out.state, out.lam, out.work, out.unknowns))
         self._error = None
         self._run(
-            ctypes.addressof(self._machine), task.steps, task.first, task.t0, task.h, inputs.ctypes.data, int(len(inputs) > 1),
+            ctypes.addressof(self._machine), task.steps, task.first, task.t0, task.h, address(inputs), int(len(inputs) > 1),
             task.save_every, state, lam, work, unknowns, limits(task.rule), int(task.look), found,
         )  # fmt: skip
         if self._error is not None:

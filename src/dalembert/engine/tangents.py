@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from dalembert.engine import compiler
+from dalembert.engine.addresses import address
 from dalembert.engine.adjoint import Sweep
 from dalembert.engine.contraction import ONE, contracted
 from dalembert.engine.emission import HEAD, template
@@ -218,7 +219,7 @@ class NativeSweep:
         assert all(arguments[name].flags.c_contiguous for name in self.sweep.carried)
         strides = [_strides(a, self._levels[name]) for name, a in zip(self.sweep.names, given, strict=True)]
         work = np.empty(self._work + LINE)
-        begin = _address(work) + -_address(work) % (8 * LINE)  # a vector that lies in two lines of the cache takes longer
+        begin = address(work) + -address(work) % (8 * LINE)  # a vector that lies in two lines of the cache takes longer
         self._run(
             ctypes.c_long(steps), ctypes.c_long(count), _pointers(given), *(_longs(s) for s in zip(*strides, strict=True)),
             _pointers(outputs), ctypes.c_void_p(begin),
@@ -237,11 +238,7 @@ def _strides(array: Array, level: int) -> tuple[int, int]:
 
 
 def _pointers(arrays: Sequence[Array | None]) -> ctypes.Array[ctypes.c_void_p]:
-    return (ctypes.c_void_p * max(1, len(arrays)))(*(None if a is None else _address(a) for a in arrays))
-
-
-def _address(array: Array) -> int:
-    return int(array.__array_interface__["data"][0])  # sooner than by its `ctypes`
+    return (ctypes.c_void_p * max(1, len(arrays)))(*(None if a is None else address(a) for a in arrays))
 
 
 def _longs(values: Sequence[int]) -> ctypes.Array[ctypes.c_long]:

@@ -12,6 +12,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.engine import compiler
+from dalembert.engine.addresses import address
 from dalembert.engine.dips import MARGIN
 from dalembert.engine.emission import HEAD, LONG
 from dalembert.engine.graph import RUN, Graph, Unwritable
@@ -64,7 +65,7 @@ class Watched(Values):
         same = rates.strides[0] == 0  # one row for all states
         states, times, rates = (np.ascontiguousarray(a) for a in (states, times, rates[:1] if same else rates))
         stride = 0 if same else rates.shape[1]
-        return int(self._quiet(len(times) - 1, *(a.ctypes.data for a in (states, times, par, rates)), stride))
+        return int(self._quiet(len(times) - 1, *map(address, (states, times, par, rates)), stride))
 
 
 class Bounds(Values):
@@ -84,7 +85,7 @@ class Bounds(Values):
     def first(self, states: Array, times: Array, par: Array) -> int:
         """The number of states before the first one at which a value is negative."""
         states, times = (np.ascontiguousarray(a) for a in (states, times))
-        return int(self._beyond(len(times), states.ctypes.data, times.ctypes.data, par.ctypes.data))
+        return int(self._beyond(len(times), address(states), address(times), address(par)))
 
 
 def _written(layout: Layout, *functions: tuple[ca.Function, Sequence[str]]) -> list[str]:
