@@ -2,6 +2,7 @@
 
 import csv
 import re
+from functools import cache
 
 import numpy as np
 import pytest
@@ -18,9 +19,14 @@ from dalembert.experiments.spark import Disk, Spark
 pytestmark = pytest.mark.usefixtures("optimised")  # long runs: they are worth a compiler's time
 
 
+@cache
+def quick(id):
+    return da.experiments.run(id, quick=True)
+
+
 @pytest.mark.parametrize("id", REGISTER)
 def test_reproduced(id):
-    result = da.experiments.run(id, quick=True)
+    result = quick(id)
     assert result.verdict, str(result)
     assert result.rows
     assert result.data
@@ -65,7 +71,7 @@ def test_verdicts_in_words():
 
 def test_invariants_are_claimed_to_round_off():
     """A looser limit would hold as well: these are the limits that stand beside our numbers."""
-    rows = {row.what: row for row in da.experiments.run("em-2/3", quick=True).rows}
+    rows = {row.what: row for row in quick("em-2/3").rows}
     assert rows["constraints at position level"].wanted == "<= 1e-13"
     assert float(rows["constraints at position level"].ours) < 1e-14
     for what in ("change of energy, relative", "change of linear momentum", "change of angular momentum"):
@@ -80,12 +86,12 @@ def test_listed_and_suggested():
 
 def test_no_verdict_rests_on_a_clock():
     """A run a thousand times slower holds as well: seconds stand in the notes and the data alone."""
-    rows = da.experiments.run("mbs-time", quick=True).rows
+    rows = quick("mbs-time").rows
     assert not [row for row in rows if "second" in row.what]
 
 
 def test_index_of_a_directory_is_kept_between_runs(tmp_path):
-    first, second = (da.experiments.run(id, quick=True) for id in ("dae-gauss", "ph-ex1/5/6"))
+    first, second = map(quick, ("dae-gauss", "ph-ex1/5/6"))
     Pages(tmp_path).add(second)
     index = Pages(tmp_path).add(first).read_text()
     assert index.index("dae-gauss.html") < index.index("ph-ex1-5-6.html")

@@ -245,16 +245,16 @@ def test_every_catalog_system_runs_and_draws_itself(make, tmp_path):
         methods: tuple[str, ...] = ("gauss-2", "ddr", "discrete-gradient")
     else:
         methods = ("murua-2", "cortes-martinez", "spark-2") if system.mn else ("rattle", "energy-momentum", "midpoint")
-    for method in methods:
-        sol = da.simulate(system, method, t_end=0.5, step=0.01)
-        assert np.isfinite(sol.energy).all()
+    method = methods[len(system.name) % 3]  # what they compute is in test_matrix
+    sol = da.simulate(system, method, t_end=0.5, step=0.01)
+    assert np.isfinite(sol.energy).all()
     figure = sol.plot(tmp_path / "figure.png")
     assert (tmp_path / "figure.png").stat().st_size > 20_000
     titles = " ".join(ax.get_title() + ax.get_title(loc="left") for ax in figure.axes)
     assert "motion" in titles or any(group.title in titles for group in da.plotting.coordinate_groups(sol))
     assert "energy" in titles
     assert all(ax.get_xlabel() for ax in figure.axes)
-    assert f"{methods[-1]}, step 0.01" in figure.get_suptitle()
+    assert f"{method}, step 0.01" in figure.get_suptitle()
     plt.close(figure)
 
 

@@ -40,12 +40,13 @@ def test_errors_at_round_off_have_no_order():
 
 
 def test_compare_measures_against_a_reference():
-    result = da.compare(da.catalog.four_particles(), ["rattle", "energy-momentum"], t_end=0.3, step=0.01, compile=False)
+    system = da.catalog.four_particles()
+    result = da.compare(system, ["rattle", "energy-momentum"], t_end=0.3, step=0.01, compile=False)
     rattle, ours = result.rows
     assert ours["energy_error"] < 1e-13 < 1e-9 < rattle["energy_error"]
     assert ours["linear"] < 1e-12
     assert ours["angular"] < 1e-12
-    truth = da.simulate(da.catalog.four_particles(), "murua-5", t_end=0.3, step=0.0025)
+    truth = da.simulate(system, "murua-5", t_end=0.3, step=0.0025)
     assert rattle["error"] == pytest.approx(np.abs(result.runs[0].q[-1] - truth.q[-1]).max())
     assert "angular momentum" in result.table("markdown")
     assert "murua-5" in str(result)

@@ -294,7 +294,7 @@ def test_energy_and_both_levels_together(name, gradient):
     make, values, options = PROBLEMS[name]
     system = make()
     start = consistent_start(system, **values)
-    sol = da.simulate(system, EnergyMomentumGGL(gradient=gradient), **start, t_end=5.0, step=0.01, **options)
+    sol = da.simulate(system, EnergyMomentumGGL(gradient=gradient), **start, t_end=2.0, step=0.01, **options)
     moved = np.abs(sol.energy).max() + np.abs(sol.kinetic).max()
     assert np.abs(sol.power_balance).max() < 2e-14 * moved
     assert np.abs(sol.residual("position")).max(initial=0.0) < 1e-13

@@ -1,4 +1,7 @@
-"""Every registered method on every system of the catalog: a step that satisfies its equations, or a refusal that helps."""
+"""Registered methods on systems of the catalog: a step that satisfies its equations, or a refusal that helps.
+
+Steps are taken by some pairs of them, by all with DALEMBERT_TESTS=all; refusals are those of all pairs.
+"""
 
 import re
 from functools import cache, partial
@@ -7,7 +10,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from conftest import can
+from conftest import can, some
 from dalembert.methods.base import REGISTER, find
 
 CATALOG = {row.name: row.make for row in da.list_systems()}
@@ -62,7 +65,7 @@ ACCEPTED = [(name, method) for name, method in PAIRS if can(method, made(name))]
 REFUSED = [pair for pair in PAIRS if pair not in ACCEPTED]
 
 
-@pytest.mark.parametrize(("name", "method"), ACCEPTED)
+@pytest.mark.parametrize(("name", "method"), some(ACCEPTED))
 def test_an_accepted_pair_takes_a_step(name, method):
     assert_step(name, method)
 
@@ -85,6 +88,14 @@ def test_a_refusal_proposes_methods_that_take_a_step(name, method):
     assert proposed, told
     assert all(can(other, start(name)[0]) for other in proposed), told
     assert works(name, proposed[0])
+
+
+def test_every_system_and_every_method_is_among_some():
+    for k in range(2):
+        found, known = ([pair[k] for pair in pairs] for pairs in (some(ACCEPTED), ACCEPTED))
+        assert set(found) == set(known)
+        assert all(found.count(name) >= min(2, known.count(name)) for name in known)
+    assert set(some(ACCEPTED[::2], 1)) == set(ACCEPTED[::2])
 
 
 def test_the_claims_are_found():

@@ -23,6 +23,7 @@ from conftest import (
     order_of,
     polar_rod,
     skew_hamiltonian,
+    some,
 )
 from dalembert.methods.base import REGISTER, find
 
@@ -81,7 +82,7 @@ def truth(name, t_end):
     return runs(name, "murua-ggl-3", [t_end / 480], t_end, compile=False)[0]
 
 
-@pytest.mark.parametrize(("name", "method"), CASES)
+@pytest.mark.parametrize(("name", "method"), some(CASES, of=2))
 def test_orders_of_q_v_and_lam(name, method):
     t_end = 0.24
     stiff = 4 if "particles" in name else 1

@@ -15,6 +15,7 @@ from conftest import (
     driven_pendulum,
     polar_rod,
     skew_hamiltonian,
+    some,
     with_stages,
 )
 from dalembert.methods.base import find
@@ -32,8 +33,8 @@ TIMES = {  # long enough for errors above round-off
     "skew Hamiltonian": 4.0,
 }
 COUNTS = {  # steps in which errors are small enough to have a slope and large enough to be seen
-    1: (200, 280, 400, 560),
-    2: (200, 280, 400, 560),
+    1: (100, 140, 200, 280),
+    2: (100, 140, 200, 280),
     3: (100, 140, 200, 280),
     4: (60, 80, 100, 140),
     5: (40, 52, 64, 80),
@@ -80,7 +81,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize(("name", "method"), CASES)
+@pytest.mark.parametrize(("name", "method"), some(CASES, 2, 1))
 def test_orders_for_one_to_four_stages(name, method):
     for k, order in enumerate(orders(method)):
         t_end, counts = end(name, order), np.array(COUNTS[order])

@@ -194,7 +194,7 @@ def test_mixed_constraints_agree_among_methods():
     system = da.catalog.cart_with_pendulum()
     start = consistent_start(system)
     runs = [
-        da.simulate(system, m, **start, t_end=2.0, step=0.005) for m in ("spark-4", "murua-ggl-3", "srk-gauss-3", "radau-iia-4")
+        da.simulate(system, m, **start, t_end=1.0, step=0.005) for m in ("spark-4", "murua-ggl-3", "srk-gauss-3", "radau-iia-4")
     ]
     for sol in runs[1:]:
         np.testing.assert_allclose(sol.q[-1], runs[0].q[-1], atol=1e-9)
@@ -202,7 +202,7 @@ def test_mixed_constraints_agree_among_methods():
     for formulation in ("index2", "ggl", "index1"):
         dae = system.to_dae(formulation)
         y = np.concatenate([start["q"], start["v"]])
-        other = da.simulate(dae, "radau-iia-4", y=y, t_end=2.0, step=0.005)
+        other = da.simulate(dae, "radau-iia-4", y=y, t_end=1.0, step=0.005)
         np.testing.assert_allclose(other.y[-1, :6], runs[0].q[-1], atol=1e-9)
 
 

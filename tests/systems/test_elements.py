@@ -1,5 +1,7 @@
 """Elements against the same model written out, and what is refused."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -62,16 +64,18 @@ def start(system):
     return da.consistent(system, q=START.ravel(), v=VELOCITY.ravel())
 
 
+@cache
+def both():
+    """The system by elements and written out, with their starts."""
+    return [(system, start(system)) for system in (repeated(), written_out())]
+
+
 METHODS = [str(m) for m in able(repeated())]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_agrees_with_the_model_written_out(method):
-    runs = []
-    for system in (repeated(), written_out()):
-        at = start(system)
-        runs.append(da.simulate(system, method, q=at["q"], v=at["v"], t_end=0.05, step=0.01, compile=False))
-    one, two = runs
+    one, two = (da.simulate(system, method, q=at["q"], v=at["v"], t_end=0.05, step=0.01, compile=False) for system, at in both())
     exact = 1e-12 if not one.method.external else 1e-9  # integrators with step control round elsewhere
     assert np.abs(one.q - two.q).max() < exact
     assert np.abs(one.v - two.v).max() < 10 * exact
