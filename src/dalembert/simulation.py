@@ -137,6 +137,8 @@ def simulate(
         solution = run.solution(compile, progress, begun)
     if chosen:
         solution.stats["chosen"] = ", ".join(chosen)
+    if store is None and (said := solution.remark()):  # rows in a store are read when they are asked for
+        warnings.warn(said, DalembertWarning, stacklevel=3)
     return solution if wanted_at is None else defaults.evaluated(solution, wanted_at)
 
 

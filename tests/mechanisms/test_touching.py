@@ -142,6 +142,19 @@ def test_a_point_of_contact_in_equations_of_index_two():
     np.testing.assert_allclose(sol.y[:, 4], same.q[:, 0], atol=1e-7)
 
 
+@pytest.mark.parametrize("other", [0.1, lambda r: (0.1 * np.sin(r), -0.1 * np.cos(r))])
+def test_a_contact_that_pulls_is_named(other):
+    """A disc slides down a cylinder: it would part where `cos = 2/3 + v^2 / (3 g R)`."""
+    m = da.Mechanism(gravity=(0, -G))
+    m.body("disc", mass=1.0, inertia=0.1, position=(0, 1.1), velocity=(1.5, 0))
+    m.contact("top", "ground", lambda s: (np.sin(s), np.cos(s)), "disc", other)
+    with pytest.warns(da.DalembertWarning, match="'top' from t = 0.4.* would part"):
+        sol = da.simulate(m.assemble(), "murua-ggl-2", t_end=0.5, step=0.01, compile=False)
+    press = sol.joint("top").pressing
+    height = sol.body("disc").position[1 + np.array([0, -1]) + np.argmax(press < 0), 1] / 1.1
+    assert height[0] < 2 / 3 + 2.25 / (3 * G * 1.1) < height[1]
+
+
 def test_what_is_refused():
     m = cam(0.15, 0.62, start=1.2)
     for arguments, said in (

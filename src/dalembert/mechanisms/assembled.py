@@ -26,7 +26,16 @@ from dalembert.systems.tracing import Model
 RATES = {  # at constant velocities
     "frame_rates": "frames", "measure_rates": "measures", "sensed_rates": "sensed", "sensed_curvature": "sensed_rates",
 }  # fmt: skip
-RESULTS = ("frames", "measures", "wrench", "sensed", "all_jacobian", "sensed_slopes", *RATES)  # what only results ask for
+RESULTS = (
+    "frames",
+    "measures",
+    "wrench",
+    "pressing",
+    "sensed",
+    "all_jacobian",
+    "sensed_slopes",
+    *RATES,
+)  # what only results ask for
 
 
 @dataclass(frozen=True)
@@ -48,7 +57,7 @@ class Assembled(Mechanical):
     that follow from the others and were left out; with `least_norm` multipliers are found for these too.
     """
 
-    given: ClassVar[frozenset[str]] = Mechanical.given | {"frames", "measures", "wrench", "all_jacobian", "sensed"}
+    given: ClassVar[frozenset[str]] = Mechanical.given | {"frames", "measures", "wrench", "pressing", "all_jacobian", "sensed"}
     space: int  # dimension
     called: str  # the set of coordinates
     masses: dict[str, str]  # of each body: the parameter
@@ -63,6 +72,7 @@ class Assembled(Mechanical):
     freedoms: int
     size: float  # how large the mechanism is
     tree: frozenset[str]  # joints that define coordinates: they have no multipliers
+    pressed: dict[str, bool]  # contacts whose bodies could part, and whether it is known which way they push
     wound: dict[str, int]  # springs on angles that are not counted over turns, and where these are among the measures
     _carried: ca.Function | None = None  # what these carry, of all arguments, multipliers of `all_rows` and accelerations
     _recipes: Mapping[str, Callable[[], SX]] = {}
@@ -89,7 +99,7 @@ class Assembled(Mechanical):
         self.plates = dict(coordinates.plates)
         self.sensors = {s.name: s.measures for s in of.sensors.values()}
         self.tree = frozenset(branch.joint.name for branch in coordinates.branches) & self.joints.keys()
-        self.wound = wound(coordinates)
+        self.wound, self.pressed = wound(coordinates), wrenches.pressed(of)
         self.define_results(coordinates, whole)
 
     def define_results(self, coordinates: Coordinates, whole: Assembled | None) -> None:
@@ -99,6 +109,7 @@ class Assembled(Mechanical):
             "frames": lambda: wrenches.frames(coordinates, self.q),
             "measures": lambda: wrenches.measures(coordinates, self.q, self._parameters_by_name()),
             "wrench": lambda: wrenches.wrench(coordinates, self.all_rows, self.q, self.t, self._parameters_by_name()),
+            "pressing": lambda: wrenches.pressing(coordinates, self.all_rows, self.q, self.t, self._parameters_by_name()),
             "sensed": lambda: wrenches.sensed(coordinates, self.q),
             "all_jacobian": lambda: self.role("jacobian") if whole is None else whole.function("jacobian")(*self.symbols()),
         }
@@ -141,6 +152,7 @@ class Assembled(Mechanical):
             "freedoms",
             "tree",
             "wound",
+            "pressed",
         ):
             setattr(out, name, getattr(self, name))
         own = tuple(Row("quaternion", i, True) for i in range(self.n - self.nv))
@@ -227,7 +239,7 @@ class Assembled(Mechanical):
             "sensors": self.sensors,
             "rows": [astuple(row) for row in self.rows], "all_rows": [astuple(row) for row in self.all_rows],
             "least_norm": self.least_norm, "freedoms": self.freedoms, "size": self.size, "tree": sorted(self.tree),
-            "wound": self.wound,
+            "wound": self.wound, "pressed": self.pressed,
             "carried": dump(self.carried()) if self.tree else None,
         }  # fmt: skip
 
@@ -238,6 +250,7 @@ class Assembled(Mechanical):
             setattr(self, key, {str(k): plain.of(v, key, str) for k, v in plain.get(data, key, dict).items()})
         for key in ("drives", "plates", "wound"):
             setattr(self, key, {str(k): plain.size(v, key) for k, v in plain.get(data, key, dict).items()})
+        self.pressed = {str(k): plain.of(x, "pressed", bool) for k, x in plain.get(data, "pressed", dict).items()}
         self.joints = {}
         for entry in plain.each(plain.get(data, "joints", list), "joints", list):
             name, kind, a, b = plain.each(entry[:4], "joints", str)

@@ -231,6 +231,7 @@ class Jointing(Description):
         of `one` first, near which they touch as drawn (zeros where nothing is said). With `rolling` they do not slip.
 
         The parameters are coordinates without mass, `<contact>.<parameter>`: `murua-ggl`, `gauss` and `radau-iia` take these.
+        Contact is kept, not released: a warning says where it pulls.
         """
         first, second, what = self.get_body(a), self.get_body(b), f"contact {name!r}"
         if first.name == second.name or not all(body.rotates for body in (first, second)):

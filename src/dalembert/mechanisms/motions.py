@@ -156,6 +156,14 @@ class JointMotion:
         return rows[0] if len(rows) == 1 else np.stack(rows, axis=1)
 
     @property
+    def pressing(self) -> Array:
+        """Of a contact: the force with which its bodies press on each other, at the times `t_lam`; negative where it pulls."""
+        known = self._of.pressing
+        if self.joint.name not in known:
+            raise MethodError(f"{self!r} is no contact whose bodies could part{suggest(self.joint.name, known)}")
+        return known[self.joint.name]
+
+    @property
     def reaction(self) -> Reaction:
         """Force and torque on the body `b`, by the multipliers of the run, at the times `t_lam`; without any, at those stored."""
         s = self._of

@@ -18,6 +18,8 @@ from dalembert.solution.names import Columns, several, single, unit
 from dalembert.solution.tabular import Variables
 from dalembert.systems.base import System
 
+PULL = 1e-6  # of the largest force of a contact: what is less is none
+
 
 class MechanismSolution(MechanicalSolution):
     """A run of a mechanism."""
@@ -130,6 +132,36 @@ class MechanismSolution(MechanicalSolution):
             return loads.axes(known.index(body))
 
         return Reaction(t, carried[:, :3], carried[:, 3:], axes)
+
+    @cached_property
+    def pressing(self) -> dict[str, Array]:
+        """With which force the bodies of each contact press on each other, at `t_lam`; negative where they would part.
+
+        Of two outlines that are no balls, the way in which they push at first counts as pressing.
+        """
+        names, n = list(self.system.pressed), len(self.lam)
+        if not names or not n:
+            return {name: np.zeros(n) for name in names}
+        places = [self.system.all_rows.index(row) for row in self.system.rows]
+        P = self.system.numeric("pressing", self._par, q=self.q[-n:], t=self.t_lam).reshape(n, len(names), -1)[:, :, places]
+        force = -np.einsum("tij,tj->ti", P, self.lam[:, : self.system.mh])  # along the normal, which is that of the row's time
+        first = np.sign(force[np.argmax(force != 0, axis=0), range(len(names))])
+        known = np.array(list(self.system.pressed.values()))
+        return dict(zip(names, (force * np.where(known | (first == 0), 1.0, first)).T, strict=True))
+
+    def remark(self) -> str:
+        """Contacts that pull: the bodies would part there."""
+        said = []
+        for name, force in self.pressing.items():
+            pulls = force < -PULL * np.abs(force).max(initial=0.0)
+            if pulls.any():
+                said.append(f"{name!r} from t = {self.t_lam[np.argmax(pulls)]:.6g} on, by up to {-force.min():.3g}")
+        if not said:
+            return ""
+        return (
+            f"contacts of {self.system.name!r} pull: {', '.join(said)}. The bodies would part there and are kept together; what "
+            "follows is no free motion (sol.joint(name).pressing is the force)"
+        )
 
     # ---- summary and tables -----------------------------------------------------------------------------
 

@@ -150,6 +150,20 @@ class Touch(Contact):
             rows += [ca.dot(m, tangent) for tangent in along]
         return ca.vertcat(*rows)
 
+    @property
+    def sided(self) -> bool:
+        """Whether the bodies could part: both outlines have an extent, and one of them a normal. A bead on a wire could not."""
+        ends = (self.one, self.other)
+        return all(end.names or end.radius for end in ends) and any(len(end.names) == self.dimension - 1 for end in ends)
+
+    def outwards(self, A: Frame, B: Frame, s: SX, given: Mapping[str, SX]) -> SX:
+        """The normal at the point of contact, towards a ball; of two outlines, either way."""
+        (_, along), (_, across) = self.placed(A, B, s, given)
+        n = self.normal(along)
+        n = self.normal(across) if n is None else n
+        assert n is not None
+        return self.side * n if self.other.radius else n
+
     def slipping(self, A: Frame, B: Frame, held: tuple[Frame, Frame], s: SX, given: Mapping[str, SX]) -> SX:
         """What has the rate zero where it rolls: the distance of the two material points that touch, along the tangents."""
         (point, along), (_, across) = self.placed(*held, s, given)

@@ -9,8 +9,11 @@ import casadi as ca
 from casadi import SX
 
 from dalembert.mechanisms.coordinates import SLIPS, Coordinates, Row
+from dalembert.mechanisms.description import Description
 from dalembert.mechanisms.frames import Frame, listed, unlisted
-from dalembert.mechanisms.laws import Term
+from dalembert.mechanisms.laws import Term, marked
+from dalembert.mechanisms.rolling import Rolling
+from dalembert.mechanisms.touching import PLACES, Touch
 
 
 def frames(coordinates: Coordinates, q: SX) -> SX:
@@ -65,6 +68,33 @@ def wrench(coordinates: Coordinates, rows: Sequence[Row], q: SX, t: SX, given: M
             part = local(coordinates, terms[name], found, given, t)
             for number, i in places[name]:
                 out[6 * k : 6 * k + 6, i] = part[:, number]
+    return out
+
+
+def pressed(of: Description) -> dict[str, bool]:
+    """Contacts whose bodies could part, and whether it is known which way they push."""
+    out = {joint.name: True for joint in of.joints.values() if isinstance(joint, Rolling)}
+    touches = [joint for joint in of.joints.values() if isinstance(joint, Touch) and joint.sided]
+    return out | {joint.name: bool(joint.other.radius) for joint in touches}
+
+
+def pressing(coordinates: Coordinates, rows: Sequence[Row], q: SX, t: SX, given: Mapping[str, SX]) -> SX:
+    """`P` with `-P lam` the forces with which bodies in contact press on each other, one for each contact."""
+    found, names = coordinates.frames(q), list(pressed(coordinates.of))
+    terms = {term.name: term for term in reversed(coordinates.terms.all) if term.role in ("holonomic", "contact")}
+    out = SX(len(names), len(rows))
+    for k, name in enumerate(names):
+        term, joint = terms[name], coordinates.of.joints[name]
+        data = {key: given[x] if isinstance(x, str) else SX(ca.DM(x)) for key, x in term.data.items()}
+        A, B = (marked(found[body], data, which) for body, which in zip(term.bodies, "ab", strict=True))
+        if isinstance(joint, Touch):
+            normal = joint.outwards(A, B, found[term.bodies[0]].known[name, PLACES], data)
+        else:
+            normal = ca.sign(ca.dot(A.z, B.origin - A.origin)) * A.z
+        force = local(coordinates, term, found, given, t)[:3, :]
+        for i, row in enumerate(rows):
+            if row.owner == name and not row.inner:
+                out[k, i] = ca.dot(normal, force[:, row.number])
     return out
 
 

@@ -102,6 +102,10 @@ class Solution(Shown, Tabular, ABC):
         self.inputs = case.inputs
         return self
 
+    def remark(self) -> str:
+        """What a user should know of the run as a whole; empty where there is nothing."""
+        return ""
+
     def __getstate__(self) -> dict[str, Any]:
         # a function of the user's cannot be written
         return {**self.__dict__, "inputs": self.inputs if self.inputs.plain else Linear(self.t, self.u)}
