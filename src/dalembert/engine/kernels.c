@@ -13,6 +13,8 @@ static void add(double *o, double **s, int **p, const long *n)
     for (long i = 0; i < n[0]; i++) o[i] = s[0][i];
     for (long i = 0; i < n[1]; i++) o[p[0][i]] += s[1][i];
 }
+typedef double da_four __attribute__((vector_size(32), aligned(8)));
+#define FOUR(p) (*(const da_four *)(p))
 /* as NumPy adds up */
 static double total(const double *a, const double *b, long n)
 {
@@ -22,12 +24,13 @@ static double total(const double *a, const double *b, long n)
         return s;
     }
     if (n <= 128) {
-        double r[8];
-        long i;
-        for (int j = 0; j < 8; j++) r[j] = a[j] * b[j];
-        for (i = 8; i < n - n % 8; i += 8)
-            for (int j = 0; j < 8; j++) r[j] += a[i + j] * b[i + j];
-        double s = ((r[0] + r[1]) + (r[2] + r[3])) + ((r[4] + r[5]) + (r[6] + r[7]));
+        long i = 8;
+        da_four r = FOUR(a) * FOUR(b), q = FOUR(a + 4) * FOUR(b + 4);
+        for (; i < n - n % 8; i += 8) {
+            r += FOUR(a + i) * FOUR(b + i);
+            q += FOUR(a + i + 4) * FOUR(b + i + 4);
+        }
+        double s = ((r[0] + r[1]) + (r[2] + r[3])) + ((q[0] + q[1]) + (q[2] + q[3]));
         for (; i < n; i++) s += a[i] * b[i];
         return s;
     }

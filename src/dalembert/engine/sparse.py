@@ -11,6 +11,7 @@ from functools import cached_property
 
 import casadi as ca
 import numpy as np
+from scipy.sparse import csc_matrix
 
 from dalembert.engine import compiler
 from dalembert.engine.chains import Chain, Single
@@ -296,7 +297,13 @@ class Iteration:
         at, chain = self.at, self.chain
         chain.both()
         missed = self.machine.missed() if self._last else 0.0
-        at.size[0] = self.sizes.ratio(at.x, chain.residual, abs(chain.matrix), at.scale) + missed
+        np.abs(chain.matrix.data, out=self._sizes.data)
+        at.size[0] = self.sizes.ratio(at.x, chain.residual, self._sizes, at.scale) + missed
+
+    @cached_property
+    def _sizes(self) -> csc_matrix:
+        """The sizes of the entries of the matrix, to be filled in."""
+        return self.chain.pattern.matrix()
 
     def weigh(self) -> None:
         """The sizes of what is measured; old factors are dropped."""
