@@ -109,3 +109,18 @@ def test_what_is_right_passes_and_other_errors_stay():
 def test_a_function_that_takes_any_keyword_must_say_which():
     with pytest.raises(TypeError, match=r"suggesting\(options="):
         suggesting(lambda **options: options)
+
+
+def test_quantities_that_a_result_does_not_have_are_no_attributes():
+    sol = da.simulate(da.catalog.rlc_ladder(1), "gauss-1", t_end=0.1, step=0.1, compile=False)
+    assert not hasattr(sol, "q")
+    assert getattr(sol, "kinetic", None) is None
+    with pytest.raises(da.MethodError, match="has no position of its own; its state is x"):
+        sol.q  # noqa: B018
+    m = da.Mechanism()
+    m.body("rod", mass=1.0, inertia=[0.1] * 3)
+    m.revolute("pin", "ground", "rod", at=(1, 0, 0), axis="y")
+    pin = da.simulate(m.assemble(coordinates="joint"), "rattle", t_end=0.1, step=0.1, compile=False).joint("pin")
+    assert hasattr(pin, "angle")
+    assert not hasattr(pin, "displacement")
+    assert not hasattr(pin, "pressing")

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         SingularConstraints,
         StepTooSmall,
         UnknownKeyword,
+        UnknownQuantity,
     )
     from dalembert.fmu import export_fmu
     from dalembert.mechanisms import Mechanism, read_mechanism, read_mjcf, read_urdf, shapes
@@ -93,7 +94,7 @@ _WHERE = {
     "dalembert.engine.literal": "Newton",
     "dalembert.ensembles": "ensemble sweep",
     "dalembert.errors": "CompilerError ConvergenceError DalembertError DalembertWarning EventError FileError InconsistentState "
-    "Interrupted MethodError MissingPackage ModelError SingularConstraints StepTooSmall UnknownKeyword",
+    "Interrupted MethodError MissingPackage ModelError SingularConstraints StepTooSmall UnknownKeyword UnknownQuantity",
     "dalembert.mechanisms": "Mechanism read_mechanism read_mjcf read_urdf shapes",
     "dalembert.fmu": "export_fmu",
     "dalembert.methods": "Method Scheme Step compose list_methods",
@@ -174,6 +175,7 @@ __all__ = [
     "Stored",
     "System",
     "UnknownKeyword",
+    "UnknownQuantity",
     "__version__",
     "analysis",
     "catalog",

@@ -30,6 +30,7 @@ __all__ = [
     "ModelError",
     "SingularConstraints",
     "UnknownKeyword",
+    "UnknownQuantity",
 ]
 
 
@@ -75,6 +76,10 @@ class SingularConstraints(DalembertError, ValueError):
 
 class MethodError(DalembertError, ValueError):
     """A method does not exist, does not support a system, or got an invalid option."""
+
+
+class UnknownQuantity(MethodError, AttributeError):
+    """A result has no such quantity: `hasattr(sol, "q")` is False, and `sol.q` says what there is."""
 
 
 class FileError(MethodError):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalembert.errors import MethodError, suggest
+from dalembert.errors import UnknownQuantity, suggest
 from dalembert.mechanisms.assembled import Jointed
 from dalembert.mechanisms.rotations import Array
 
@@ -144,7 +144,7 @@ class JointMotion:
         if name.startswith("_") or "joint" not in vars(self):  # asked for by copy and pickle
             raise AttributeError(name)
         if name not in self.joint.freedoms:
-            raise MethodError(f"{self!r} has no {name!r}{suggest(name, [*self.joint.freedoms, 'rate', 'reaction'])}")
+            raise UnknownQuantity(f"{self!r} has no {name!r}{suggest(name, [*self.joint.freedoms, 'rate', 'reaction'])}")
         return self.values[name]
 
     @property
@@ -152,7 +152,7 @@ class JointMotion:
         """The rate of the freedom; of several, one column each."""
         rows = list(self.rates.values())
         if not rows:
-            raise MethodError(f"{self!r} has no rate")
+            raise UnknownQuantity(f"{self!r} has no rate")
         return rows[0] if len(rows) == 1 else np.stack(rows, axis=1)
 
     @property
@@ -160,7 +160,7 @@ class JointMotion:
         """Of a contact: the force with which its bodies press on each other, at the times `t_lam`; negative where it pulls."""
         known = self._of.pressing
         if self.joint.name not in known:
-            raise MethodError(f"{self!r} is no contact whose bodies could part{suggest(self.joint.name, known)}")
+            raise UnknownQuantity(f"{self!r} is no contact whose bodies could part")
         return known[self.joint.name]
 
     @property

@@ -16,7 +16,7 @@ from dalembert.engine.controllers import Samples
 from dalembert.engine.events import Hits
 from dalembert.engine.inputs import Inputs, Linear
 from dalembert.engine.run import Layout, Run
-from dalembert.errors import MethodError, suggest, suggesting
+from dalembert.errors import MethodError, UnknownQuantity, suggest, suggesting
 from dalembert.methods.base import Method
 from dalembert.named import Named
 from dalembert.solution import dense
@@ -143,8 +143,8 @@ class Solution(Shown, Tabular, ABC):
         """Costates of each step of a discrete gradient method; defined at `t_lam`."""
         return self._discrete(2)
 
-    def _none(self, what: str) -> MethodError:
-        return MethodError(
+    def _none(self, what: str) -> UnknownQuantity:
+        return UnknownQuantity(
             f"a {self.system.kind} system has no {what} of its own; its state is {' and '.join(self.system.state)}"
         )
 

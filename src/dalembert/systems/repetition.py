@@ -31,7 +31,7 @@ POWERS = (ca.OP_POW, ca.OP_CONSTPOW)
 SUMS = (ca.OP_ADD, ca.OP_SUB)
 
 
-class Listing:
+class NodeLists:
     """The operations of a function as lists: node by node the operation, its operands, and the shape of its value."""
 
     def __init__(self, s: Composed, value: SX) -> None:
@@ -183,7 +183,7 @@ class Side:
 class Followed:
     """Finds the `Side` of nodes of one shape."""
 
-    def __init__(self, listing: Listing, index: list[Indices]) -> None:
+    def __init__(self, listing: NodeLists, index: list[Indices]) -> None:
         self.l, self.op = listing, np.array(listing.op)
         self.left, self.right = np.array(listing.left), np.array(listing.right)
         self.index, self.places, self.numbers = index, list[Indices](), list[Numbers]()
@@ -253,7 +253,7 @@ class Found(Repeated):
         self.rows = rows
 
 
-def found(system: Composed, role: str, listing: Listing, roots: list[int], targets: Indices | None = None) -> list[Found]:
+def found(system: Composed, role: str, listing: NodeLists, roots: list[int], targets: Indices | None = None) -> list[Found]:
     """What repeats among roots. A force belongs to the coordinates `targets`."""
     out = []
     for members in listing.groups(roots):
@@ -299,7 +299,7 @@ def regroup(s: Composed) -> None:
         value = s.own(role)
         if not value.nnz():
             continue
-        listing = Listing(s, value)
+        listing = NodeLists(s, value)
         operations += len(listing.op)
         terms = listing.terms(listing.outputs[0]) if role == "potential" else listing.outputs
         new = found(s, role, listing, terms, np.array(value.row()) if role == "force" else None)
@@ -315,7 +315,7 @@ def regroup(s: Composed) -> None:
     s.adopt(parts, left)
 
 
-def _left(role: str, value: SX, listing: Listing, terms: list[int], rest: Indices) -> SX:
+def _left(role: str, value: SX, listing: NodeLists, terms: list[int], rest: Indices) -> SX:
     """What does not repeat."""
     if role == "potential":
         return sum((listing.expression(terms[i]) for i in rest), SX(0.0))
