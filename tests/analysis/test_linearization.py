@@ -221,3 +221,26 @@ def test_bad_calls_are_refused_in_words():
         da.linearize(moving, at=da.consistent(moving, y=[0.6, -0.8, 1.2, -1.6, 0, 0, 0, 0]))
     with pytest.raises(da.MethodError, match="for 3000 at most"):
         da.linearize(da.catalog.chain(700), at={"q": np.ravel([[0.0, -k] for k in range(1, 701)])})
+
+
+def test_joints_and_sensors_of_a_mechanism_are_outputs():
+    """Two rods that hang: the tip moves to the side by the angles times the lengths, in any coordinates."""
+    m = da.Mechanism()
+    m.rod("upper", (0, 0, 0), (0, 0, -1), mass=1.0)
+    m.rod("lower", (0, 0, -1), (0, 0, -3), mass=1.0)
+    m.revolute("shoulder", "ground", "upper", at=(0, 0, 0), axis="y")
+    m.revolute("elbow", "upper", "lower", at=(0, 0, -1), axis="y")
+    m.motor("drive", "shoulder")
+    m.sensor("tip", "lower", at=(0, 0, -3))
+    m.sensor("speed", "lower", measures="velocity", at=(0, 0, -3))
+    outputs = ["shoulder.angle", "elbow.angle", "tip.x", "speed.x", "elbow.angle_rate"]
+    found = [da.linearize(m.assemble(coordinates=c), outputs=outputs) for c in ("absolute", "joint")]
+    for linear in found:
+        angles, rates = linear.C[:2], linear.C[:2] @ linear.A
+        np.testing.assert_allclose(linear.C[2], [-3, -2] @ angles, atol=1e-12)
+        np.testing.assert_allclose(linear.C[3], [-3, -2] @ rates, atol=1e-12)
+        np.testing.assert_allclose(linear.C[4], rates[1], atol=1e-12)
+        assert linear.outputs == tuple(outputs)
+    np.testing.assert_allclose(found[0].transfer(1.5), found[1].transfer(1.5), rtol=1e-9)
+    with pytest.raises(da.MethodError, match=r"nothing called 'tip\.w' to measure"):
+        da.linearize(m.assemble(coordinates="joint"), outputs=["tip.w"])

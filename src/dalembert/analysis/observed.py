@@ -67,14 +67,18 @@ class _Known:
             self.single.setdefault(name, rows[i])
 
     def named(self, name: str) -> tuple[list[str], SX]:
-        """The rows of a name: one entry, a whole part, or an energy."""
+        """The rows of a name: one entry, a whole part, an energy, or what the system itself names."""
         if name in self.single:
             return [name], self.single[name]
         if name in self.several:
             return self.several[name]
         if name in SCALARS and self.system.has_energy and (name == "energy" or "q" in self.system.state):
             return [name], self.system.role(name)
-        known = [*self.single, *self.several, *(SCALARS[:1] if self.system.has_energy else ())]
+        others = self.system.quantities()
+        if name in others:
+            names, role, rows = others[name]
+            return names, self.system.role(role)[rows]
+        known = [*self.single, *self.several, *others, *(SCALARS[:1] if self.system.has_energy else ())]
         raise MethodError(f"{self.system.name!r} has nothing called {name!r} to measure{suggest(name, known)}")
 
     def traced(self, name: str, function: Callable[..., object]) -> tuple[list[str], SX]:

@@ -198,6 +198,23 @@ class Assembled(Mechanical):
         touching = owner in self.joints
         return f"it says where the bodies of {owner!r} touch and has no mass:" if touching else super().heavier(index)
 
+    def quantities(self) -> dict[str, tuple[list[str], str, list[int]]]:
+        """Freedoms of joints, `elbow.angle`, their rates, `elbow.angle_rate`, sensors but of accelerations."""
+        out: dict[str, tuple[list[str], str, list[int]]] = {}
+        freedoms = [f"{joint.name}.{name}" for joint in self.joints.values() for name in joint.freedoms]
+        for i, name in enumerate(freedoms):
+            out[name], out[f"{name}_rate"] = ([name], "measures", [i]), ([f"{name}_rate"], "measure_rates", [i])
+        start = 0
+        for name, measures in self.sensors.items():
+            names = [name] if measures == "distance" else [f"{name}.{axis}" for axis in "xyz"[: self.space]]
+            role = {"velocity": "sensed_rates", "acceleration": ""}.get(measures, "sensed")
+            if role:
+                rows = list(range(start, start + len(names)))
+                out |= {entry: ([entry], role, [row]) for entry, row in zip(names, rows, strict=True)}
+                out[name] = names, role, rows
+            start += len(names)
+        return out
+
     def joint_of(self, name: str) -> Jointed:
         """A joint by its name."""
         if name not in self.joints:

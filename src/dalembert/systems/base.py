@@ -214,6 +214,10 @@ class System(ABC):
 
         return self.cache.get(bool, (self.cache.mark(f), names), look, EXPRESSIONS)
 
+    def quantities(self) -> dict[str, tuple[list[str], str, list[int]]]:
+        """What has a name beside the variables: the names of its entries, and the role and rows that they are."""
+        return {}
+
     def _checknames(self, role: str, given: Mapping[str, object]) -> None:
         unknown = given.keys() - set(self.arguments)
         if unknown:
