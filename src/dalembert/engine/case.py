@@ -89,9 +89,9 @@ class Case:
 
     def inputs_at(self, t: Array) -> tuple[Array, ModelError | None]:
         """The inputs at times, nan where they cannot be evaluated, and what is wrong at the first of these."""
-        rows, fault = np.full((len(t), self.system.nu), np.nan), None
         if not self.system.nu:
-            return rows, None
+            return np.empty((len(t), 0)), None
+        rows, fault = np.full((len(t), self.system.nu), np.nan), None
         try:
             rows[:] = limits(self.inputs, t)
         except Exception:  # a function of the user's, which may raise anything at some of the times

@@ -69,26 +69,24 @@ class Grid:
     t_end: float
     h: float
     save_every: int = 1
+    full: int = field(init=False, repr=False, compare=False)  # steps of full length
+    remainder: float = field(init=False, repr=False, compare=False)  # the length of a last one of another length, or zero
+    steps: int = field(init=False, repr=False, compare=False)
 
-    @cached_property
-    def full(self) -> int:
-        """Number of steps of full length."""
+    def __post_init__(self) -> None:
+        full = self._full()
+        left = self.t_end - (self.t0 + full * self.h)
+        remainder = left if left > resolution(self.t0, self.t_end) else 0.0
+        for name, value in (("full", full), ("remainder", remainder), ("steps", full + (remainder > 0))):
+            object.__setattr__(self, name, value)
+
+    def _full(self) -> int:
         ratio = (self.t_end - self.t0) / self.h
         nearest = round(ratio)
         over = self.t_end - (self.t0 + nearest * self.h)
         if abs(over) <= resolution(self.t0, self.t_end):
             return nearest
         return max(0, nearest - 1) if over <= STRETCH * self.h else nearest
-
-    @cached_property
-    def remainder(self) -> float:
-        """Length of the last step, where it is not that of the others; zero where the step divides the time."""
-        left = self.t_end - (self.t0 + self.full * self.h)
-        return left if left > resolution(self.t0, self.t_end) else 0.0
-
-    @cached_property
-    def steps(self) -> int:
-        return self.full + (self.remainder > 0)
 
     @property
     def rows(self) -> int:
@@ -175,6 +173,7 @@ class Run:
         self._before: tuple[float, Array] | None = None  # time and state of the last of them
         self.at = Stand(0, grid.t0)
         self._cut: int | None = None  # rows that count, where an error was found in those after them
+        self._table: tuple[tuple[Stand, int, int], tuple[Array, Array]] | None = None  # the last one that was asked for
         self.error: BaseException | None = None
         self.stats: dict[str, Stat] = {}
 
@@ -206,8 +205,12 @@ class Run:
 
     def table(self, start: Array) -> tuple[Array, Array]:
         """Times and states, those of the start first, or of the last row that was dropped."""
-        t, state = self._before or (self.grid.t0, start)
-        return np.concatenate(((t,), self.times())), np.concatenate((state[None], self.records.state[: self.rows]))
+        of = self.at, self.first, self.rows
+        if self._table is None or self._table[0][0] is not of[0] or self._table[0][1:] != of[1:]:
+            t, state = self._before or (self.grid.t0, start)
+            states = np.concatenate((state[None], self.records.state[: self.rows]))
+            self._table = of, (np.concatenate(((t,), self.times())), states)
+        return self._table[1]
 
     def nodes(self, node: float | None = None) -> Array:
         """The times at which the multipliers of the rows are defined; those of the method's own `node`, which is recorded."""

@@ -45,6 +45,8 @@ def _add(total: Outcome, part: Outcome) -> None:
 
 def rest(out: Records, task: Task, begin: int, end: int) -> tuple[Records, Task]:
     """The steps of a task from one to another, with the rows that they write."""
+    if begin == 0 and end == task.steps:
+        return out, task
     row = (task.first + begin) // task.save_every - task.first // task.save_every
     inputs = task.inputs[begin:end] if len(task.inputs) > 1 else task.inputs
     return out.rows(row, len(out.state)), replace(task, first=task.first + begin, steps=end - begin, inputs=inputs)

@@ -205,25 +205,34 @@ def find(method: str | Method | type[Method]) -> Method:
         return method()
     if not isinstance(method, str):
         raise MethodError(f"a method is a name or an object of da.methods, not {shown(method)}")
-    method = ALIASES.get(method, method)
-    if method in REGISTER:
-        return _made(REGISTER[method], method)
-    base, _, number = method.rpartition("-")
-    if base in REGISTER and number.isdigit() and "stages" in {f.name for f in fields(REGISTER[base])}:
-        return _made(REGISTER[base], base, int(number)) if int(number) else Method.of_spec([base, {"stages": 0}])
+    found = _named(ALIASES.get(method, method))
+    if found is not None:
+        return found
     plain = re.sub(r"[\s_]+", "-", method.strip().lower())
     hint = suggest(plain, REGISTER)
     raise MethodError(f"there is no method {method!r}{hint}")
 
 
-_MADE: dict[tuple[type[Method], int], Method] = {}  # methods do not change: one object of each serves all calls
+_MADE: dict[str, tuple[type[Method], Method]] = {}  # methods do not change: one object of each serves all calls
 
 
-def _made(cls: type[Method], name: str, stages: int = 0) -> Method:
+def _named(name: str) -> Method | None:
     """A method with its default options, or with so many stages."""
-    if (cls, stages) not in _MADE:
-        _MADE[cls, stages] = Method.of_spec([name, {"stages": stages}]) if stages else cls()
-    return _MADE[cls, stages]
+    base, _, number = name.rpartition("-")
+    cls = REGISTER.get(name) or REGISTER.get(base)
+    if cls is None:
+        return None
+    kept = _MADE.get(name)
+    if kept is not None and kept[0] is cls:  # the register may have another one by now
+        return kept[1]
+    if name in REGISTER:
+        made = cls()
+    elif number.isdigit() and "stages" in {f.name for f in fields(cls)}:
+        made = Method.of_spec([base, {"stages": int(number)}])
+    else:
+        return None
+    _MADE[name] = cls, made
+    return made
 
 
 @dataclass(frozen=True)

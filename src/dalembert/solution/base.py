@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -86,7 +86,7 @@ class Solution(Shown, Tabular, ABC):
     @staticmethod
     def of(system: System) -> type[Solution]:
         """The class of the solutions of a system: of those that fit, the one that was defined last knows most of it."""
-        return next(c for c in reversed(Solution._classes) if isinstance(system, c.of_systems))
+        return _class_of(type(system), len(Solution._classes))
 
     @staticmethod
     def of_run(case: Case, run: Run, start: Array, layout: Layout) -> Solution:
@@ -358,6 +358,12 @@ class Solution(Shown, Tabular, ABC):
     @abstractmethod
     def _variables(self, data: Variables, coords: Variables) -> None:
         """Add what this kind of solution has beside the common variables."""
+
+
+@lru_cache
+def _class_of(kind: type[System], among: int) -> type[Solution]:
+    """The class of solutions of a kind of systems, among so many."""
+    return next(c for c in reversed(Solution._classes[:among]) if issubclass(kind, c.of_systems))
 
 
 def largest(values: Array) -> float:
