@@ -53,6 +53,13 @@ def test_a_factor_of_both_terms_is_taken_out_of_the_sum():
     assert operations(inner).count(ca.OP_SUB) == 1
 
 
+def test_sums_of_products_with_factors_up_to_the_sign():
+    with as_written():
+        expressions = [-(h * x) + h * y, -(h * x) - h * y, h * x - (-(h * y)), h * x + -(h * y)]
+    assert collected(*expressions)[0](0.5, 1.0, 3.0, 7.0) == [2.0, -5.0, 5.0, -2.0]
+    assert operations(collected(*expressions[:2])[1]).count(ca.OP_MUL) == 2
+
+
 def test_equal_factors_are_one_symbol():
     assert len(collected(x / (h * m), y / (h * m))[2].symbols) == 1
 
