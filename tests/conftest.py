@@ -96,7 +96,7 @@ def some(pairs, of=3, least=2):
     """
     if ALL:
         return list(pairs)
-    names = [[str(x) for x in getattr(pair, "values", pair)] for pair in pairs]
+    names = [[getattr(x, "__name__", str(x)) for x in getattr(pair, "values", pair)] for pair in pairs]
     chosen, met = set(), Counter()
     for wanted in (False, True):  # first by lot, then where there are too few
         for k, pair in enumerate(names):

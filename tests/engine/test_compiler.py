@@ -30,7 +30,7 @@ def ran(code, env=None, gone=(), **options):
 
 BOTH = (
     "import dalembert as da\n"
-    "s = da.catalog.double_pendulum()\n"
+    "s = da.catalog.simple_pendulum()\n"
     f"print(da.simulate(s, 'rattle', {LONG}).stats['engine'])\n"
     f"try: print(da.simulate(s, 'rattle', {LONG}, compile=True).stats['engine'])\n"
     "except da.CompilerError as error: print(error)\n"
@@ -136,7 +136,7 @@ def test_a_directory_that_others_can_write_to_is_left_alone(tmp_path, loose):
 # all is imported before, since another user may not be able to read Python itself
 OTHER = (
     "import os, dalembert as da\n"
-    "da.simulate(da.catalog.double_pendulum(), 'shake', t_end=200.0, step=0.01, save_every=1000, compile=True)\n"
+    "da.simulate(da.catalog.simple_pendulum(), 'shake', t_end=200.0, step=0.01, save_every=1000, compile=True)\n"
     "for name in ('DALEMBERT_CACHE', 'XDG_CACHE_HOME', 'HOME'): os.environ.pop(name, None)\n"
     "os.setgroups([]); os.setgid(12345); os.setuid(12345)\n"
 )
@@ -165,7 +165,7 @@ def test_the_library_of_another_user_does_not_run(tmp_path, shared):
         "from dalembert.engine.case import prepare\n"
         "from dalembert.methods.base import find\n"
         f"place = compiler.Path({str(planted)!r})\n"
-        "code = prepare(da.catalog.double_pendulum(), find('rattle'))._code(True)\n"
+        "code = prepare(da.catalog.simple_pendulum(), find('rattle'))._code(True)\n"
         "key, digest = compiler._key(code, compiler.find()), compiler._digest(place / 'evil.so')\n"
         "shutil.copy(place / 'evil.so', place / f'step-{key}-{digest}.so')\n"
         "assert compiler._kept(place, key) is not None\n"  # it is what a trusted directory would have
