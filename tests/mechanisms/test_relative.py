@@ -256,3 +256,20 @@ def test_what_is_refused():
     m.friction("rub", m.free("air", "ground", "stone"), coulomb=0.1, freedom="x")
     with pytest.raises(da.ModelError, match="'air' holds nothing, so that there is no load"):
         m.assemble(coordinates="joint")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_gears_and_racks_start_as_drawn_anywhere(seed):
+    """Freedoms are zero there but for rounding, beside which no rounding of the constraint is small."""
+    rng = np.random.default_rng(seed)
+    m = da.Mechanism()
+    for name in ("wheel", "other", "bar"):
+        m.body(name, mass=1.0, inertia=[0.1] * 3, position=rng.normal(size=3), rotation=Rotation.random(random_state=seed))
+    m.revolute("a", "ground", "wheel", at=rng.normal(size=3), axis=rng.normal(size=3))
+    m.revolute("b", "wheel", "other", at=rng.normal(size=3), axis=rng.normal(size=3))
+    m.prismatic("c", "wheel", "bar", at=rng.normal(size=3), axis=rng.normal(size=3))
+    m.gear("teeth", "a", "b", ratio=2.0)
+    m.rack("rack", "c", "a", radius=0.3)
+    sol = da.simulate(m.assemble(coordinates="joint", rates={"a": 1.0}), "rattle", t_end=0.02, step=0.01, compile=False)
+    np.testing.assert_allclose(sol.joint("a").angle, 2 * sol.joint("b").angle, atol=1e-14)
+    np.testing.assert_allclose(sol.joint("c").displacement, 0.3 * sol.joint("a").angle, atol=1e-14)

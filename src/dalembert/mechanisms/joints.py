@@ -16,9 +16,11 @@ import casadi as ca
 import numpy as np
 from casadi import SX
 
+from dalembert.mechanisms.bodies import Body
 from dalembert.mechanisms.frames import Frame, Marker, along, turn
 
 Function = Callable[..., object]
+ROUNDING = 1e-14  # of angles, and of places in a mechanism of size one
 
 
 @dataclass(frozen=True)
@@ -243,6 +245,14 @@ KINDS: dict[str, type[Joint]] = {
     kind.__name__.lower(): kind
     for kind in (Fixed, Revolute, Prismatic, Cylindrical, Screw, Spherical, Universal, Planar, Free, Distance)
 }
+
+
+def unrounded(value: float, *ends: Body) -> float:
+    """The value of a freedom as drawn: zero where it is but for the rounding of the places of its bodies.
+
+    A constraint of coordinates that are zero has no terms against which rounding would be small.
+    """
+    return 0.0 if abs(value) <= ROUNDING * (1 + max(float(np.abs(body.position).max()) for body in ends)) else value
 
 
 def drawn(joint: Joint, A: tuple[np.ndarray, np.ndarray], B: tuple[np.ndarray, np.ndarray]) -> tuple[Frame, Frame]:

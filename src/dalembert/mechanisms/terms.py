@@ -221,7 +221,7 @@ class Terms:
             one, other = 1.0, ratio
         drawn = {body: Frame.fixed(self.of.get_body(body).position, self.of.get_body(body).rotation) for body in bodies}
         start = [
-            float(ca.evalf(x(drawn[a], drawn[b], self.numbers(data))))
+            joints.unrounded(float(ca.evalf(x(drawn[a], drawn[b], self.numbers(data)))), *(self.of.get_body(c) for c in (a, b)))
             for (a, b), x, data in ((ends1, x1, data1), (ends2, x2, data2))
         ]
         data: dict[str, Array | str] = {

@@ -149,7 +149,7 @@ def measured(of: Description, joint: Joint, bodies: Mapping[str, Body] | None = 
     ends = [at.get(name, of.ground) for name in (joint.a, joint.b)]
     A, B = joints.drawn(joint, *((body.position, body.rotation) for body in ends))
     values = joint.measures(A, B)
-    return {f.name: float(ca.evalf(ca.densify(x))) for f, x in zip(joint.freedoms, values, strict=True)}
+    return {f.name: joints.unrounded(float(ca.evalf(ca.densify(x))), *ends) for f, x in zip(joint.freedoms, values, strict=True)}
 
 
 def spanning(of: Description) -> list[Branch]:
