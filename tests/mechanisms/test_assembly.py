@@ -191,6 +191,7 @@ WRONG = [
     (lambda: pendulum().assemble(coordinates="polar"), "coordinates"),
     (lambda: pendulum().assemble(redundant="maybe"), "redundant"),
     (lambda: pendulum().assemble(pinned=["elbow"]), "no body or joint 'elbow'"),
+    (lambda: pendulum().gear("teeth", "hinge0", "hinge0", ratio=2.0), "couples 'hinge0.angle' with itself"),
     (lambda: pendulum().assemble(rates={"elbow": 1.0}), "no joint 'elbow'"),
     (lambda: four_bar().assemble(rates={"A": 1.0, "D": 7.0}), "contradict"),
     (lambda: four_bar(parameters={"mass_crank": 1.0}).assemble(), "would be called 'mass_crank'"),

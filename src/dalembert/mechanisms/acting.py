@@ -80,7 +80,10 @@ class Acting(Description):
         self, name: str, a: Where, b: Where, *, at: ArrayLike, stiffness: ArrayLike, torsion: ArrayLike, damping: ArrayLike = 0.0,
         torsion_damping: ArrayLike = 0.0, axis: ArrayLike | str | None = None,
     ) -> forces.Bushing:  # fmt: skip
-        """An elastic joint: stiffness along, and torsion about, each of the axes; one number is for all three."""
+        """An elastic joint: stiffness along, and torsion about, each of the axes; one number is for all three.
+
+        It is meant for small rotations: torsion acts on the sines of the angles, so that it weakens beyond a right angle.
+        """
         first, other = self.get_body(a), self.get_body(b)
         R = rotations.frame(rotations.direction("axis", axis))
         values = [_three(f"bushing {name!r}: {key}", x) for key, x in (("stiffness", stiffness), ("torsion", torsion),

@@ -284,6 +284,8 @@ class Jointing(Description):
         one, two = self.get_joint(first), self.get_joint(second)
         chosen = freedoms or (None, None)
         ends = ((one.name, self._freedom(one, chosen[0])), (two.name, self._freedom(two, chosen[1])))
+        if ends[0] == ends[1]:
+            raise ModelError(f"gear {name!r} couples {'.'.join(ends[0])!r} with itself, which would hold it; give two freedoms")
         out = joints.Coupling(self._new(name), *ends, number("ratio", ratio, ModelError))
         self.couplings[name] = out
         return out
