@@ -13,6 +13,7 @@ import dalembert as da
 from dalembert.engine import compiler, sweeps
 from dalembert.engine.steps import March
 from dalembert.methods.base import REGISTER, find, obstacles
+from dalembert.systems import composed
 
 ALL = os.environ.get("DALEMBERT_TESTS") == "all"  # pairs of systems and methods: all of them, and not some
 FLAGS_OF, FLAGS_OF_SWEEPS = compiler._flags, sweeps.FLAGS
@@ -105,6 +106,14 @@ def some(pairs, of=3, least=2):
                 chosen.add(k)
                 met.update(enumerate(pair))
     return [pair for k, pair in enumerate(pairs) if k in chosen]
+
+
+def alone_and_repeated(monkeypatch):
+    """Twice, with small systems as they are and with their parts repeated, as in large ones: whether they are."""
+    for most in (1_900, 0):
+        monkeypatch.setattr(composed, "LARGE", most)
+        monkeypatch.setattr(composed, "MANY", most)
+        yield not most
 
 
 def can(method, system):

@@ -5,8 +5,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import dalembert as da
-from conftest import assert_order
-from dalembert.systems import composed
+from conftest import alone_and_repeated, assert_order
 
 G = 9.81
 
@@ -161,14 +160,12 @@ def test_a_wheel_at_a_wall_has_a_constraint_too_many():
 def test_a_ball_among_repeated_parts_rolls_as_alone(monkeypatch):
     """Parts of large systems are repeated, with vectors for symbols."""
     ends = []
-    for most in (1_900, 0):
-        monkeypatch.setattr(composed, "LARGE", most)
-        monkeypatch.setattr(composed, "MANY", most)
+    for many in alone_and_repeated(monkeypatch):
         m = da.Mechanism(gravity=(3.0, 0, -9.0))
         m.body("ball", mass=2.0, inertia=[0.2] * 3, position=(0, 0, 0.5), velocity=(0.5, 0.1, 0))
         m.rolling("contact", "ground", "ball", radius=0.5)
         system = m.assemble()
-        assert system.many == (not most)
+        assert system.many == many
         ends.append(da.simulate(system, "radau-iia-2", t_end=0.02, step=0.01, compile=False).body("ball").velocity[-1])
     np.testing.assert_allclose(*ends, atol=1e-14)
 

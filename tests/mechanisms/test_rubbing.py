@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.systems import composed
+from conftest import alone_and_repeated
 
 G = 9.81
 
@@ -85,14 +85,12 @@ def test_no_step_fails_where_friction_saturates(method):
 def test_a_block_among_repeated_parts_slides_as_alone(monkeypatch):
     """Parts of large systems are repeated, with vectors for symbols."""
     rates = []
-    for most in (1_900, 0):
-        monkeypatch.setattr(composed, "LARGE", most)
-        monkeypatch.setattr(composed, "MANY", most)
+    for many in alone_and_repeated(monkeypatch):
         m = da.Mechanism(gravity=(3.0, 0, -9.0))
         m.body("block", mass=2.0, inertia=[0.2] * 3)
         m.prismatic("slope", "ground", "block", axis="x")
         m.friction("rough", "slope", coulomb=0.2)
         system = m.assemble()
-        assert system.many == (not most)
+        assert system.many == many
         rates.append(da.simulate(system, "rattle", t_end=0.02, step=0.01, compile=False).joint("slope").rate)
     np.testing.assert_allclose(*rates, atol=1e-14)

@@ -27,7 +27,10 @@ def undisturbed() -> Iterator[None]:
 
 
 class recognised:
-    """Ctrl-C as `KeyboardInterrupt`: inside a conversion of CasADi's arrays NumPy makes a `SystemError` of it."""
+    """Ctrl-C as `KeyboardInterrupt`: inside a conversion of CasADi's arrays NumPy makes a `SystemError` of it.
+
+    No generator: each run enters it several times.
+    """
 
     def __enter__(self) -> None:
         return None

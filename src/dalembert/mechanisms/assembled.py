@@ -26,16 +26,8 @@ from dalembert.systems.tracing import Model
 RATES = {  # at constant velocities
     "frame_rates": "frames", "measure_rates": "measures", "sensed_rates": "sensed", "sensed_curvature": "sensed_rates",
 }  # fmt: skip
-RESULTS = (
-    "frames",
-    "measures",
-    "wrench",
-    "pressing",
-    "sensed",
-    "all_jacobian",
-    "sensed_slopes",
-    *RATES,
-)  # what only results ask for
+# what only results ask for
+RESULTS = ("frames", "measures", "wrench", "pressing", "sensed", "all_jacobian", "sensed_slopes", *RATES)
 
 
 @dataclass(frozen=True)
