@@ -93,3 +93,19 @@ def test_a_divisor_that_stands_still_leaves_the_iteration():
     assert out.is_op(ca.OP_MUL)  # of x with what is computed before
     assert [v.name() for v in (out.dep(0), out.dep(1)) if v.is_symbolic()] == ["x"]
     assert float(ca.substitute(out, ca.vertcat(h, x, y), ca.DM([0.5, 3.0, 2.0]))) == 0.75
+
+
+def test_a_number_is_divided_with_the_inverse_that_it_is_a_factor_of():
+    with as_written():
+        expressions = [2 * y * (1 / (4 * x)), 2 * m * y * (1 / (4 * x)), 3 * (1 / (4 * x)), (1 / (4 * x)) * (1 / (4 * x))]
+    call, inner, _ = collected(*expressions)
+    assert operations(collected(*expressions[:1])[1]).count(ca.OP_MUL) == 1  # of y with 0.5 / x
+    assert operations(inner).count(ca.OP_DIV) + operations(inner).count(ca.OP_INV) == 1
+    np.testing.assert_allclose(call(0.1, 3.0, 8.0, 5.0), [2.5 / 8, 7.5 / 8, 0.75 / 8, 1 / 1024], rtol=4e-16)
+
+
+def test_numbers_over_one_value_are_one_division():
+    with as_written():
+        call, inner, _ = collected(5 / (2 * x) + y, 7 / x - y, y / (3 * x))
+    assert operations(inner).count(ca.OP_DIV) + operations(inner).count(ca.OP_INV) == 1
+    np.testing.assert_allclose(call(0.1, 3.0, 8.0, 5.0), [5 / 16 + 5, 7 / 8 - 5, 5 / 24], rtol=4e-16)

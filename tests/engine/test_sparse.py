@@ -14,7 +14,7 @@ from dalembert.engine.large import LargeProgram
 from dalembert.engine.machine import Records, Task, bind
 from dalembert.engine.newton import Rule
 from dalembert.engine.patterns import Pattern, Product
-from dalembert.engine.program import Program
+from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.methods.base import able, find
 from dalembert.systems import composed
 
@@ -129,9 +129,10 @@ def test_a_run_in_parts_gives_the_same_bits():
     system = da.catalog.net(9, 9)
     engine = prepare(system, find("rattle"))
     whole, parts = (engine.start(state(engine, system), system.pack(), 0.0, H) for _ in range(2))
-    engine.sparse().run(whole, Records.empty(engine.program, 128), Task(0.0, H, Rule(), steps=128))
-    for first in (0, 64):
-        engine.sparse().run(parts, Records.empty(engine.program, 64), Task(0.0, H, Rule(), steps=64, first=first))
+    engine.sparse().run(whole, Records.empty(engine.program, 2 * WEIGH_EVERY), Task(0.0, H, Rule(), steps=2 * WEIGH_EVERY))
+    for first in (0, WEIGH_EVERY):
+        task = Task(0.0, H, Rule(), steps=WEIGH_EVERY, first=first)
+        engine.sparse().run(parts, Records.empty(engine.program, WEIGH_EVERY), task)
     assert np.array_equal(whole.state, parts.state)
 
 

@@ -37,7 +37,7 @@ def test_steps_in_c_are_the_same_to_the_last_bit(kind, method, step):
         assert np.array_equal(getattr(one, name), getattr(two, name))
 
 
-@pytest.mark.parametrize(("step", "steps", "least", "most"), [(0.002, 70, 2, 2), (0.1, 4, 3, 8)], ids=["served", "given back"])
+@pytest.mark.parametrize(("step", "steps", "least", "most"), [(0.002, 140, 2, 2), (0.1, 4, 3, 8)], ids=["served", "given back"])
 def test_positions_take_the_factors_of_velocities(monkeypatch, step, steps, least, most):
     """Those of the step before serve them, and are taken anew after each look; or no longer, in fast motion with large steps."""
     taken, take = [], Factor.take

@@ -6,6 +6,7 @@ import pytest
 import dalembert as da
 from dalembert.engine import tape as module
 from dalembert.engine.case import Case, make_grid, make_rule
+from dalembert.engine.program import WEIGH_EVERY
 from dalembert.engine.tape import Tape, spacing
 
 
@@ -25,7 +26,7 @@ def whole(segments):
 
 @pytest.fixture
 def short(monkeypatch):
-    """Segments of 64 steps, however few there are, and nothing kept."""
+    """Segments as short as they can be, however few there are, and nothing kept."""
     monkeypatch.setattr(module, "SEGMENT", 1)
     monkeypatch.setattr(module, "KEPT", 0)
 
@@ -42,7 +43,7 @@ def test_rows_that_are_made_again_are_the_same_bits(method, compile, monkeypatch
     again = tape(system, method, save_every=10**6, **options)
     assert kept.keeps
     assert not again.keeps
-    assert again.places > 10
+    assert again.places > 5
     expected = whole(kept.segments())
     assert len(expected[0]) == 1001
     for backwards in (False, True):
@@ -78,8 +79,8 @@ def test_what_is_held_grows_with_the_square_root(steps, short):
     for rows in run.segments(backwards=True):
         held, made = max(held, len(rows)), made + len(rows)
     assert made == steps
-    assert held <= run.apart <= np.sqrt(steps) + 64
-    assert run.held <= 3 * np.sqrt(steps) + 128
+    assert held <= run.apart <= np.sqrt(steps) + WEIGH_EVERY
+    assert run.held <= 3 * np.sqrt(steps) + 2 * WEIGH_EVERY
     assert run.places <= 2 * steps / run.apart + 2
     assert len(run.run.records.state) == 1
 
@@ -89,10 +90,10 @@ def test_what_is_held_grows_with_the_square_root(steps, short):
 def test_few_rows_are_held_of_any_run(steps, row):
     """Segments of a fixed size in memory, or of the square root; there is at most one place for each half of one."""
     apart = spacing(steps, row)
-    assert apart % 64 == 0
-    assert (apart - 64) * row <= max(module.SEGMENT, row * np.sqrt(steps))
+    assert apart % WEIGH_EVERY == 0
+    assert (apart - WEIGH_EVERY) * row <= max(module.SEGMENT, row * np.sqrt(steps))
     assert 2 * steps / apart <= 2 * np.sqrt(steps)
-    assert spacing(10, row) == 64
+    assert spacing(10, row) == WEIGH_EVERY
 
 
 def test_marks_leave_no_gap_too_long(short):
@@ -101,7 +102,7 @@ def test_marks_leave_no_gap_too_long(short):
     assert places[0] == 0
     assert places[-1] == 5000
     assert max(np.diff(places)) <= run.apart
-    assert all(place % 64 == 0 for place in places[:-1])
+    assert all(place % WEIGH_EVERY == 0 for place in places[:-1])
 
 
 def test_inputs_that_jump_are_seen_again(short):

@@ -27,20 +27,21 @@ def hoisted(step: Step, common: list[SX], factors: Factors) -> Step:
         outputs = shared([ca.densify(SX(e)) for e in (*(e for s in solves for e in (s.residual, s.guess)), *ends)])
         if ca.Function("step", inputs, outputs).n_instructions() > LONG:
             return step
-        # what a solve finds is known to all later ones
-        parts = [(outputs[2 * k : 2 * k + 2], s.unknowns) for k, s in enumerate(solves)]
-        parts.append((outputs[2 * len(solves) :], ca.vertcat(*(s.unknowns for s in solves))))
-        found = [e for part, own in parts for e in affine.collected(ca.Function("part", inputs, part), inputs, own)]
-        function = ca.Function("step", inputs, shared(found))
+        # what is affine in the unknowns of a solve and of all before it is written as such
+        cuts = [slice(2 * k, 2 * k + 2) for k in range(len(solves))] + [slice(2 * len(solves), len(outputs))]
+        found = [ca.vertcat(*(s.unknowns for s in solves[: k + 1])) for k in range(len(cuts))]
+        parts = [ca.Function("part", inputs, outputs[cut]) for cut in cuts]
+        new = [e for part, own in zip(parts, found, strict=True) for e in affine.collected(part, inputs, own)]
+        function = ca.Function("step", inputs, shared(new))
         moving = range(len(common), len(inputs), 3)
-        new = iter(factors.collected(function, inputs, (2, 4), moving))  # fixed are h and parameters
-        changed = tuple(replace(s, residual=next(new), guess=next(new)) for s in solves)
+        written = iter(factors.collected(function, inputs, (2, 4), moving))  # fixed are h and parameters
+        changed = tuple(replace(s, residual=next(written), guess=next(written)) for s in solves)
         fast = replace(
             step,
             solves=changed,
-            next={name: next(new) for name in step.next},
-            lam=next(new),
-            work={k: next(new) for k in step.work},
+            next={name: next(written) for name in step.next},
+            lam=next(written),
+            work={k: next(written) for k in step.work},
         )
         return fast
 

@@ -44,11 +44,30 @@ class _Value:
     A `moving` one changes with the iterate.
     """
 
-    __slots__ = ("factor", "moving", "rest", "whole")
+    __slots__ = ("_rest", "factor", "fixed", "moving", "whole")
 
     def __init__(self, factor: Fixed, rest: SX | None = None, moving: bool = False) -> None:
-        self.factor, self.rest, self.moving = factor, rest, moving
+        self.factor, self._rest, self.moving, self.fixed = factor, rest, moving, rest is None
         self.whole = rest if factor is ONE else None  # with its factor, once that was asked for
+
+    @property
+    def rest(self) -> SX:
+        assert self._rest is not None
+        return self._rest
+
+
+class _Over(_Value):
+    """A factor over another value; how that is divided by is chosen when it is used."""
+
+    __slots__ = ("_factors", "bottom")
+
+    def __init__(self, factor: Fixed, bottom: SX, moving: bool, factors: Factors) -> None:
+        self.factor, self.bottom, self.moving, self.fixed, self.whole = factor, bottom, moving, False, None
+        self._factors = factors
+
+    @property
+    def rest(self) -> SX:
+        return self._factors.over(ONE, self.bottom)
 
 
 class Factors:
@@ -59,7 +78,7 @@ class Factors:
         self.values: list[SX] = []
         self._fixed: dict[tuple[object, ...], Fixed] = {_key(c): v for c, v in ((1.0, ONE), (2.0, TWO), (-1.0, MINUS))}
         self._known: dict[int, Fixed] = {}  # what the symbols stand for
-        self._inverses: dict[tuple[int, Fixed], tuple[SX, SX]] = {}
+        self._divided: dict[int, tuple[Fixed, SX, SX]] = {}  # the first number over each divisor
 
     def prelude(self, h: SX, par: SX) -> ca.Function:
         """The values of all symbols."""
@@ -106,8 +125,10 @@ class Factors:
     def whole(self, v: _Value) -> SX:
         """A value with its factor."""
         if v.whole is None:
-            if v.rest is None:
+            if v.fixed:
                 v.whole = self._symbol(v.factor)
+            elif isinstance(v, _Over):
+                v.whole = self.over(v.factor, v.bottom)
             else:
                 v.whole = -v.rest if v.factor is MINUS else _product(self._symbol(v.factor), v.rest)
         return v.whole
@@ -130,8 +151,8 @@ class Factors:
     def _done(self, op: int, values: list[Fixed]) -> Fixed:
         """An operation on fixed values; numbers are numbers at once, and there are no factors of one."""
         a, b = values[0], values[-1]
-        if op == ca.OP_MUL and (a is ONE or b is ONE):
-            return b if a is ONE else a
+        if (op == ca.OP_MUL and (a is ONE or b is ONE)) or (op == ca.OP_DIV and b is ONE):
+            return a if b is ONE else b
         key = (op, *values)
         if key not in self._fixed:
             if a.number is None or b.number is None:
@@ -145,57 +166,73 @@ class Factors:
     def _times(self, a: Fixed, b: Fixed) -> Fixed:
         return self._done(ca.OP_MUL, [a, b])
 
-    def _inverse(self, v: _Value) -> SX:
-        """One over a value, once."""
-        assert v.rest is not None
-        key = v.rest.element_hash(), v.factor
-        if key not in self._inverses:
-            plain = SX.unary(ca.OP_INV, v.rest) if v.factor is ONE else self._inverse(_Value(ONE, v.rest))
-            self._inverses[key] = v.rest, self.whole(_Value(self._done(ca.OP_INV, [v.factor]), plain))
-        return self._inverses[key][1]
+    def over(self, top: Fixed, bottom: SX) -> SX:
+        """A fixed value over another one; of all numbers over one value the first is a division, and the others are products."""
+        if top.number is None:
+            return self.whole(_Value(top, self.over(ONE, bottom)))
+        number = bottom.element_hash()
+        if number not in self._divided:
+            whole = SX.unary(ca.OP_INV, bottom) if top is ONE else SX.binary(ca.OP_DIV, top.value, bottom)
+            self._divided[number] = top, whole, bottom
+        first, whole, _ = self._divided[number]
+        return self.whole(_Value(self._done(ca.OP_DIV, [top, first]), whole))
 
     def _quotient(self, a: _Value, b: _Value) -> _Value:
         """A quotient as a product with an inverse; it has no factor, as other quotients that it may be added to."""
-        inverse = self._inverse(b)
-        if a.rest is None:
-            return _Value(a.factor, inverse, b.moving)
-        if a.moving and not b.moving:  # what stands still takes the factor along, out of the iteration
-            return _Value(ONE, _product(self.whole(_Value(a.factor, inverse)), a.rest), True)
-        return _Value(ONE, _product(self.whole(a), inverse), a.moving or b.moving)
+        factor, moves = self._done(ca.OP_DIV, [a.factor, b.factor]), a.moving or b.moving
+        if a.fixed:
+            return _Over(factor, b.rest, moves, self)
+        if factor.number is not None or (a.moving and not b.moving):  # what stands still takes the factor out of the iteration
+            return _Value(ONE, _product(self.over(factor, b.rest), a.rest), moves)
+        return _Value(ONE, _product(self.whole(a), self.over(self._done(ca.OP_INV, [b.factor]), b.rest)), moves)
 
     def _apply(self, op: int, operands: list[_Value], shared: bool) -> _Value:
         """One operation; a division by what is divided by elsewhere as well is `shared`."""
         a, b = operands[0], operands[-1]
-        if a.rest is None and b.rest is None:
+        if a.fixed and b.fixed:
             return _Value(self._done(op, [v.factor for v in operands]))
         moves = a.moving or b.moving
-        if op in (ca.OP_ADD, ca.OP_SUB) and a.rest is not None and b.rest is not None:
+        if op in (ca.OP_ADD, ca.OP_SUB) and not a.fixed and not b.fixed:
             common = self._sum(op == ca.OP_SUB, a, b)
             if common is not None:
                 return common
         elif op == ca.OP_NEG:
-            return _Value(self._times(a.factor, MINUS), a.rest, moves)
+            return self._multiple(a, MINUS)
         elif op == ca.OP_TWICE:
-            return _Value(self._times(a.factor, TWO), a.rest, moves)
-        elif op == ca.OP_MUL and a.rest is not None and b.rest is not None and a.moving != b.moving:
-            still, other = (b, a) if a.moving else (a, b)  # what stands still takes its factor along, out of the iteration
-            assert other.rest is not None
-            return _Value(other.factor, _product(self.whole(still), other.rest), True)
+            return self._multiple(a, TWO)
         elif op == ca.OP_MUL:
-            rest = b.rest if a.rest is None else a.rest if b.rest is None else _product(a.rest, b.rest)
-            return _Value(self._times(a.factor, b.factor), rest, moves)
-        elif op == ca.OP_SQ and a.rest is not None and a.factor is not ONE:
+            return self._multiple(b, a.factor) if a.fixed else self._multiple(a, b.factor) if b.fixed else self._joined(a, b)
+        elif op == ca.OP_SQ and a.factor is not ONE:
             return _Value(self._times(a.factor, a.factor), _product(a.rest, a.rest), moves)
-        elif op == ca.OP_DIV and b.rest is None:
-            return _Value(self._times(a.factor, self._done(ca.OP_INV, [b.factor])), a.rest, moves)
-        elif op in DIVISIONS and b.rest is not None and (shared or (a.moving and not b.moving)):
-            return self._quotient(_Value(ONE) if op == ca.OP_INV else a, b)
+        elif op == ca.OP_DIV and b.fixed:
+            return self._multiple(a, self._done(ca.OP_INV, [b.factor]))
+        elif op in DIVISIONS:
+            a = _Value(ONE) if op == ca.OP_INV else a
+            if shared or (a.moving and not b.moving) or (a.fixed and a.factor.number is not None and b.factor.number is not None):
+                return self._quotient(a, b)
         return _Value(ONE, operation(op, [self.whole(v) for v in operands]), moves)
+
+    def _multiple(self, v: _Value, factor: Fixed) -> _Value:
+        """A value times a fixed one."""
+        factor = self._times(v.factor, factor)
+        if isinstance(v, _Over):
+            return _Over(factor, v.bottom, v.moving, self)
+        return _Value(factor, v.rest, v.moving)
+
+    def _joined(self, a: _Value, b: _Value) -> _Value:
+        """A product of two values that are not fixed."""
+        if a.moving != b.moving:
+            still, other = (b, a) if a.moving else (a, b)  # what stands still takes its factor along, out of the iteration
+            return _Value(other.factor, _product(self.whole(still), other.rest), True)
+        factor = self._times(a.factor, b.factor)
+        if isinstance(a, _Over) != isinstance(b, _Over) and factor.number is not None:  # a number costs nothing in a division
+            inverse, other = (a, b) if isinstance(a, _Over) else (b, a)
+            assert isinstance(inverse, _Over)
+            return _Value(ONE, _product(other.rest, self.over(factor, inverse.bottom)), a.moving)
+        return _Value(factor, _product(a.rest, b.rest), a.moving)
 
     def _sum(self, minus: bool, a: _Value, b: _Value) -> _Value | None:
         """A sum or difference of two products with one factor, up to the sign."""
-        assert a.rest is not None
-        assert b.rest is not None
         for sign in (1.0, -1.0):
             if a.factor is (b.factor if sign > 0 else self._times(b.factor, MINUS)):
                 joined = SX.binary(ca.OP_SUB if minus == (sign > 0) else ca.OP_ADD, a.rest, b.rest)

@@ -41,7 +41,7 @@ LARGE = 8_000  # operations of the equations of a step, beyond which they are no
 PRODUCTS = 80_000  # of an elimination: more are too many for a C compiler, and are left to numbers as well
 MANY = 100  # unknowns: fewer are always eliminated by expressions
 WORK = ("supplied", "dissipated")
-WEIGH_EVERY = 64  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
+WEIGH_EVERY = 128  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
 
 
 @dataclass(frozen=True)

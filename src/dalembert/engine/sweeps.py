@@ -13,7 +13,7 @@ from dalembert.engine.emission import HEAD, rare, template
 from dalembert.engine.factors import Factors
 from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable, literal
 from dalembert.engine.newton import Array
-from dalembert.engine.program import WEIGH_EVERY, Program
+from dalembert.engine.program import Program
 from dalembert.engine.rates import ended, quotients, rates, velocities
 from dalembert.engine.tables import called
 from dalembert.engine.writing import PLAIN, Writer, lane_by_lane
@@ -26,6 +26,7 @@ FLAGS = ("-O3", "-fno-tree-vectorize", "-ffp-contract=fast")  # lanes are vector
 LARGEST = 4000  # operations of a sweep, at most
 PRICE = 0.5  # seconds that it takes to write and compile sweeps
 TURNS = ("sin({})", "cos({})")  # which sweeps.c has for vectors
+BLOCK = 64  # steps; where sweeps fail in one, the rest of it is left to Newton's iteration
 MANY, MOST = 48, 64  # sweeps that a step may take, at the beginning of a block and later
 
 
@@ -338,7 +339,7 @@ class _Text:
         known = self._recent
         body = template("sweeps.c").substitute(
             fields, tables=self._tables(), functions="\n".join(self.lane_functions.values()), run="\n    ".join(self.run),
-            block=WEIGH_EVERY, many=MANY, most=MOST, noise=literal(self._noise() ** 2), lanes=self.lanes, stages=self.stages,
+            block=BLOCK, many=MANY, most=MOST, noise=literal(self._noise() ** 2), lanes=self.lanes, stages=self.stages,
             n=n, m=m, unknowns=p.n_unknowns, inputs=p.n_u, reported=p.n_lam, reports=int(bool(p.n_lam or p.working)),
             recent=len(known), skip=min(known, default=0), points=len(known) + bool(self.sweep.last), solves=len(p.looks),
             masses=self._entries_of_mass,

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from dalembert.engine.machine import Memory, Outcome, Records, Task
 from dalembert.engine.native import Native
-from dalembert.engine.program import WEIGH_EVERY
 from dalembert.engine.runner import Runner
+from dalembert.engine.sweeps import BLOCK
 
 
 class Swept:
@@ -30,7 +30,7 @@ class Swept:
             total.swept += outcome.steps
             _add(total, outcome)
             if outcome.failed >= 0:
-                end = (task.first + total.steps) // WEIGH_EVERY * WEIGH_EVERY + WEIGH_EVERY - task.first
+                end = (task.first + total.steps) // BLOCK * BLOCK + BLOCK - task.first
                 memory.before[:] = memory.last  # sweeps keep something else there
                 outcome = self._other().run(memory, *rest(out, task, total.steps, min(end, task.steps)))
                 _add(total, outcome)
