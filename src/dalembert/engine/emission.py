@@ -204,7 +204,8 @@ class Loop:
     def _solve_text(self, k: int) -> str:
         w, s, indent = self.writer, self.solves[k], "\n                "
         names = [f"x{k}_{i}" for i in range(s.stage.n)]
-        step = self._block(s.roots, STEP, "\n        ")
+        # of a linear solve only the solution: what tells whether it is one is computed where that is asked
+        step = self._block(s.renew[0] if s.stage.linear else s.roots, STEP, "\n        ")
         kept = [(f"c{k}_{j}", c) for j, c in enumerate(s.renew[2]) if self.graph.level[c] == ITERATE]
         outside = set(self.done)
         change = self._block(s.renew[0], ITERATE, indent)
