@@ -173,6 +173,18 @@ def test_many_failures_choose_the_pivots_anew():
     assert run(engine).stats["pivoted_steps"] == 8  # then the engine is a new one, which makes all steps
 
 
+def test_pivots_that_do_not_help_are_not_chosen_for_ever():
+    class Hopeless(Frail):
+        choices = 0
+
+        def repivoted(self):
+            Hopeless.choices += 1
+            return self
+
+    assert run(Hopeless(0.01 * np.arange(100))).stats["pivoted_steps"] == 100
+    assert Hopeless.choices == 4
+
+
 class Picky(Weak):
     """A careful way that accepts only some beginnings of Newton's iteration."""
 

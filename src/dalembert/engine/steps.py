@@ -22,6 +22,7 @@ from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning,
 
 QUICK = 6  # doublings of the first chunk, where steps are compiled
 RESCUES = 8  # steps by the careful way after which the pivots are chosen anew
+CHOICES = 4  # of pivots in a run, at most: where these do not help, others will not, and each takes as long as setting up
 LONGEST = 1 << 14  # steps of a stretch at most, where each step is looked at: they stay near the processor
 
 Explain = Callable[[Memory, float, float], DalembertError | None]
@@ -79,7 +80,7 @@ class March:
         self.ways, self.memory, self.inputs, self.rule = ways, memory, inputs, rule
         self._compile, self._steps, self._equal = compile, steps, equal
         self.runner: Runner | None = ways.runner(compile, steps, equal) if steps else None
-        self.made = self.rescued = self.swept = self._recent = 0
+        self.made = self.rescued = self.swept = self._recent = self._choices = 0
         self._failed = False  # whether the next step is one that the runner could not make
 
     @property
@@ -94,13 +95,14 @@ class March:
         """Go on as a run did that stood there: with the same pivots, and to the same next choice of them."""
         notes = stand.notes
         self.made, self.rescued, self._recent = (int(notes.get(name, 0)) for name in ("made", "rescued", "recent"))
-        self.swept = int(notes.get("swept", 0))
+        self.swept, self._choices = int(notes.get("swept", 0)), int(notes.get("choices", 0))
         if self.runner is not None and stand.pivots != self.ways.pivots:
             self._change(self.ways.using(stand.pivots))
 
     def notes(self) -> Notes:
         """What `resume` needs beside the pivots."""
-        return {"made": self.made, "rescued": self.rescued, "recent": self._recent, "swept": self.swept}
+        counts: Notes = {"made": self.made, "rescued": self.rescued, "recent": self._recent, "swept": self.swept}
+        return counts | {"choices": self._choices}
 
     def task(self, h: float, *, t0: float, first: int = 0, steps: int = 1, every: int = 1, look: bool = True) -> Task:
         """Steps with the inputs that belong to them; half of them, where the inputs of some are not to be had."""
@@ -158,8 +160,8 @@ class March:
 
     def _adapt(self) -> None:
         """Choose pivots anew where the careful way had to make many of the steps."""
-        if self._recent >= RESCUES and self.rescued >= self.made // 10:
-            self._recent = 0
+        if self._recent >= RESCUES and self.rescued >= self.made // 10 and self._choices < CHOICES:
+            self._recent, self._choices = 0, self._choices + 1
             self._change(self.ways.repivoted())
 
     def _change(self, ways: Ways) -> None:
