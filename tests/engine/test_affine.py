@@ -9,7 +9,7 @@ from dalembert.engine import affine
 from dalembert.engine.program import Program
 from dalembert.methods.base import find
 from dalembert.methods.step import two_sum
-from dalembert.systems.instructions import as_written
+from dalembert.systems.instructions import as_written, walk
 
 SX = ca.SX
 
@@ -59,17 +59,36 @@ def test_what_rounding_takes_away_is_kept():
 
 @pytest.mark.parametrize("method", ["rattle", "shake", "mclachlan-perlmutter", "cortes-martinez", "spark-2", "gauss-2"])
 def test_iterations_and_equations_agree(method):
-    """The first update of the program is that of Newton's method on the equations as they are stated."""
+    """The first update of each solve is that of Newton's method on the equations as they are stated, whatever earlier ones found."""
     system = da.catalog.contact_oscillator() if method in ("mclachlan-perlmutter", "spark-2") else da.catalog.double_pendulum()
     program = Program(find(method).step(system))
-    generator, stage = np.random.default_rng(3), program.stages[0]
+    generator = np.random.default_rng(3)
     state, par = generator.normal(size=program.n_state), 1 + generator.random(program.step.par.numel())
-    known = [state, 0.3, 0.05, np.zeros(program.n_u), par]
-    x = generator.normal(size=stage.n)
-    residual, jacobian = (v.full() for v in stage.residual(x, *known))
-    expected = x - np.linalg.solve(jacobian, residual.ravel())
-    found = stage.renew(*known, program.prelude(0.05, par), x, np.ones(stage.look.n_scale))[0].full().ravel()
-    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+    known, earlier = [state, 0.3, 0.05, np.zeros(program.n_u), par], []
+    for stage in program.stages:
+        x = generator.normal(size=stage.n)
+        residual, jacobian = (v.full() for v in stage.residual(x, *known, *earlier))
+        expected = x - np.linalg.solve(jacobian, residual.ravel())
+        constants, scale = program.prelude(0.05, par), np.ones(stage.look.n_scale)
+        found = stage.renew(*known, constants, *earlier, x, scale)[0].full().ravel()
+        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        if stage.linear:
+            nothing = np.zeros(stage.n)
+            begun = stage.begin(*known, constants, *earlier, nothing, nothing, scale)[0].full().ravel()
+            np.testing.assert_allclose(begun, expected, rtol=1e-9, atol=1e-9)
+        earlier.append(x)
+
+
+def test_later_solves_wait_for_one_product_and_one_sum():
+    """Positions after a step of rattle are affine in its first multipliers, which the second solve begins with."""
+    program = Program(find("rattle").step(da.catalog.double_pendulum()))
+
+    def longer(op, depths):
+        return max(depths) + 1 if max(depths) >= 0 else -1
+
+    found = len(program.hot)  # where the unknowns of the first solve stand
+    rows = walk(program.stages[1].begin, lambda i, k: 0 if i == found else -1, lambda c: -1, longer, longer)
+    assert 10 < max(v for row in rows for v in row) <= 14  # operations one after the other
 
 
 def test_rows_that_are_linear_in_succession_are_split():

@@ -6,6 +6,8 @@ import pytest
 
 import dalembert as da
 from dalembert.engine import emission, writing
+from dalembert.engine.program import Program
+from dalembert.methods.base import find
 
 CASES = [
     ("double_pendulum", "rattle"),
@@ -97,3 +99,12 @@ def test_what_cannot_be_written_in_c_is_an_error_of_our_own_and_runs_without():
     with pytest.raises(da.CompilerError, match="compile='auto'"):
         da.simulate(system, "rattle", t_end=0.1, compile=True, **start)
     assert da.simulate(system, "rattle", t_end=0.1, **start).stats["engine"] == "virtual machine"
+
+
+def test_what_a_linear_solve_is_judged_by_is_computed_where_that_is_asked():
+    """A step as a rule leaves the second solve of rattle with its solution: nothing before that looks at sizes."""
+    text = emission.source(Program(find("rattle").step(da.catalog.double_pendulum())))
+    solve = text.split("/* solve 1:")[1]
+    before, after = solve.split("goto done1;", 1)
+    assert "scale[" not in before.split("double x1_0")[0].split("}", 1)[1]
+    assert "scale[2]" in after.split("done1:")[0]
