@@ -59,7 +59,7 @@ def test_what_rounding_takes_away_is_kept():
 
 @pytest.mark.parametrize("method", ["rattle", "shake", "mclachlan-perlmutter", "cortes-martinez", "spark-2", "gauss-2"])
 def test_iterations_and_equations_agree(method):
-    """The first update of each solve is that of Newton's method on the equations as they are stated, whatever earlier ones found."""
+    """The first update of each solve is that of Newton's method on the equations as stated, whatever was found before."""
     system = da.catalog.contact_oscillator() if method in ("mclachlan-perlmutter", "spark-2") else da.catalog.double_pendulum()
     program = Program(find(method).step(system))
     generator = np.random.default_rng(3)
