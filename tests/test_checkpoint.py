@@ -241,14 +241,14 @@ def test_inputs_that_fail_at_the_end_only(tmp_path):
 def test_steps_after_the_last_full_row_are_as_safe_as_others(often, tmp_path, monkeypatch, compile):
     """One way of running for all steps; interrupted there, nothing of the work that was counted is lost."""
     system, path = da.catalog.four_particles_damped(), tmp_path / "run.nc"
-    options = {"t_end": 120.005, "step": 0.01, "save_every": 6000, "compile": compile}
+    options = {"t_end": 120.005, "step": 0.01, "save_every": 3000, "compile": compile}
     whole = da.simulate(system, "energy-momentum", **options)
     assert whole.stats["engine"] == ("compiled" if compile else "virtual machine")
     original, calls = March.take, []
 
     def dies(self, task, out, **more):
         calls.append(task.first)
-        if task.first > 6000:
+        if task.first > 3000:
             raise KeyboardInterrupt
         return original(self, task, out, **more)
 
@@ -257,7 +257,7 @@ def test_steps_after_the_last_full_row_are_as_safe_as_others(often, tmp_path, mo
         da.simulate(system, "energy-momentum", checkpoint=path, **options)
     monkeypatch.setattr(March, "take", original)
     part = caught.value.solution
-    assert 60.0 < part.t[-1] < 120.0
+    assert 30.0 < part.t[-1] < 120.0
     assert np.abs(part.power_balance).max() < 1e-12
     assert da.load(path).t[-1] == part.t[-1]
     again = da.simulate(system, "energy-momentum", checkpoint=path, **options)

@@ -85,7 +85,7 @@ def test_controllers_that_remember_elsewhere(cart, often, tmp_path, monkeypatch)
         return 0.1 * len(count)
 
     def run(controller=counts, **options):
-        given = {"t_end": 2.0, "step": EVERY / 4, "compile": False, "checkpoint": tmp_path / "run.nc", **options}
+        given = {"t_end": 8.0, "step": EVERY / 4, "compile": False, "checkpoint": tmp_path / "run.nc", **options}
         return da.simulate(cart, "gauss-2", u=da.Sampled(controller, every=EVERY), **given)
 
     with pytest.warns(da.DalembertWarning, match="changes what it refers to"):

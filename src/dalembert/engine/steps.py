@@ -20,7 +20,7 @@ from dalembert.engine.runners import Ways
 from dalembert.engine.swept import Swept
 from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, ModelError
 
-QUICK = 6  # doublings of the first chunk, where steps are compiled
+QUICK = 5  # doublings of the first chunk, where steps are compiled
 RESCUES = 8  # steps by the careful way after which the pivots are chosen anew
 CHOICES = 4  # of pivots in a run, at most: where these do not help, others will not, and each takes as long as setting up
 LONGEST = 1 << 14  # steps of a stretch at most, where each step is looked at: they stay near the processor
