@@ -2,7 +2,8 @@
 
 Such fixed factors of products are multiplied with each other first, quotients by them become products with their reciprocals,
 and what several terms of a sum are multiplied by is taken out of it. Each is a symbol in the step, with a value in `h` and the
-parameters. What is divided by more than once, or in every iteration, is inverted once.
+parameters. What is divided by more than once, or in every iteration, is inverted once; a number that multiplies such an
+inverse is divided in place of the one.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ FLAGS = ("-O3", "-fno-tree-vectorize", "-ffp-contract=fast")  # lanes are vector
 LARGEST = 4000  # operations of a sweep, at most
 PRICE = 0.5  # seconds that it takes to write and compile sweeps
 TURNS = ("sin({})", "cos({})")  # which sweeps.c has for vectors
-BLOCK = 64  # steps; where sweeps fail in one, the rest of it is left to Newton's iteration
+BLOCK = 64  # steps, of which chunks are multiples; where sweeps fail in one, the rest is left to Newton's iteration
 MANY, MOST = 48, 64  # sweeps that a step may take, at the beginning of a block and later
 
 
