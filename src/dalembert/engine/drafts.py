@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 
 import casadi as ca
 
@@ -10,6 +11,7 @@ from dalembert.engine import affine, elimination
 from dalembert.engine.elimination import Order
 from dalembert.engine.factors import Factors
 from dalembert.engine.looks import measured
+from dalembert.engine.looped import Loops
 from dalembert.engine.newton import TINY
 from dalembert.methods.step import Solve, Step
 from dalembert.systems.instructions import as_written
@@ -47,37 +49,76 @@ def hoisted(step: Step, common: list[SX], factors: Factors) -> Step:
 
 
 class Draft:
-    """The iteration of one solve as expressions: what an iterate `x` changes to with the Jacobian taken `at` another."""
+    """The iteration of one solve as expressions: what an iterate `x` changes to with the Jacobian taken `at` another.
+
+    Where there are `loops` for the elimination, a compiled step needs the equations alone: `residual`, `J`, and the `right` side
+    of linear ones. All of it as expressions is made when it is asked for.
+    """
 
     def __init__(self, common: list[SX], solve: Solve, fast: Solve, order: Order | None, factors: Factors) -> None:
         self.solve, self.x, n = solve, solve.unknowns, solve.unknowns.numel()
         self.at, self.scale, self.seen = SX.sym("at", n), SX.sym("scale", solve.scale.numel()), measured(solve)
-        J = ca.jacobian(fast.residual, self.x)
-        order = order or elimination.structural_order(J.sparsity(), solve.levels)
-        linear = not ca.depends_on(J, self.x)
-        right = -ca.substitute(fast.residual, self.x, SX.zeros(n)) if linear else SX(0, 1)
+        self.residual, self.J = fast.residual, ca.jacobian(fast.residual, self.x)
+        self.order = order or elimination.structural_order(self.J.sparsity(), solve.levels)
+        self.loops = Loops.of(self.J.sparsity(), self.order)
+        self.linear = not ca.depends_on(self.J, self.x)
+        self.right = -ca.substitute(fast.residual, self.x, SX.zeros(n)) if self.linear else SX(0, 1)
         own = {v.element_hash() for v in ca.symvar(ca.veccat(self.x, *common, factors.all))}
-        others = [v for v in ca.symvar(ca.veccat(J, fast.residual)) if v.element_hash() not in own]
-        self.guess, self.start = SX.zeros(n) if linear else fast.guess, list[SX]()
-        with as_written():
-            frozen = ca.substitute(J, self.x, self.at)
-            change = elimination.solve(frozen, fast.residual, order)
-            self.changed = [self.x - change, self._size(change, fast.residual, self.at)]
-            if linear:  # from zero
-                change = elimination.solve(J, right, order)
-                self.start = [change, self._size(change, right, SX.zeros(n))]
-            inputs = [*common, factors.all, ca.veccat(*others), self.x, self.at, self.scale]
-            function = ca.Function("change", inputs, [*self.changed, *self.start])
-            if function.n_instructions() < LONG:
-                new = factors.collected(function, inputs, (2, 4), range(len(inputs) - 4, len(inputs) - 1))
-                self.changed, self.start = shared(new[:2]), new[2:]
+        others = [v for v in ca.symvar(ca.veccat(self.J, fast.residual)) if v.element_hash() not in own]
+        self.guess = SX.zeros(n) if self.linear else fast.guess
+        given, moving = [*common, factors.all], [ca.veccat(*others), self.x]
+        if self.loops is None:
+            self.changes = self._collected(self._eliminated(), given, [*moving, self.at, self.scale], factors)
+        else:
+            entries, self.residual, self.right = self._collected(
+                [self.J.nz[:], ca.densify(self.residual), ca.densify(self.right)], given, moving, factors
+            )
+            self.J = SX(self.J.sparsity(), entries)
 
-    def _size(self, change: SX, residual: SX, at: SX) -> SX:
+    @staticmethod
+    def _collected(expressions: list[SX], given: list[SX], moving: list[SX], factors: Factors) -> list[SX]:
+        """Expressions with their fixed factors taken out, where there are not too many operations to go through."""
+        inputs = [*given, *moving]
+        with as_written():
+            function = ca.Function("change", inputs, expressions)
+            if function.n_instructions() >= LONG:
+                return expressions
+            new = factors.collected(function, inputs, (2, 4), range(len(given), len(given) + 3))
+            return shared(new[:2]) + new[2:]
+
+    def _eliminated(self) -> list[SX]:
+        """The changed iterate and the size of the change; of linear equations also the first ones, from zero."""
+        with as_written():
+            frozen = ca.substitute(self.J, self.x, self.at)
+            change = elimination.solve(frozen, self.residual, self.order, self.loops is None)
+            out = [self.x - change, self.sized(change, self.residual, self.weights(self.at))]
+            if self.linear:
+                change = elimination.solve(self.J, self.right, self.order, self.loops is None)
+                out += [change, self.sized(change, self.right, self.weights(SX.zeros(self.x.numel())))]
+        return out
+
+    @cached_property
+    def changes(self) -> list[SX]:
+        """All of it, eliminated."""
+        return self._eliminated()
+
+    @property
+    def changed(self) -> list[SX]:
+        """The changed iterate, and the size of the change."""
+        return self.changes[:2]
+
+    @property
+    def start(self) -> list[SX]:
+        """The same of linear equations, from zero."""
+        return self.changes[2:]
+
+    def weights(self, at: SX) -> SX:
+        """What changes are measured with, at an iterate."""
+        return SX(0, 1) if self.seen is None else 1 / (ca.fabs(at)[self.seen] + self.scale + TINY)
+
+    def sized(self, change: SX, residual: SX, weights: SX) -> SX:
         """The square of the size of a change."""
-        if self.seen is None:
-            return squares(self.scale * residual)
-        weight = 1 / (ca.fabs(at)[self.seen] + self.scale + TINY)
-        return squares(weight * change[self.seen])
+        return squares(self.scale * residual if self.seen is None else weights * change[self.seen])
 
 
 def squares(x: SX) -> SX:

@@ -140,11 +140,12 @@ def numeric_order(matrix: ca.DM) -> list[tuple[int, int]]:
     return [(int(i), int(j)) for i, j in zip(row_of, col_of, strict=True)]
 
 
-def solve(J: SX, b: SX, order: list[tuple[int, int]]) -> SX:
+def solve(J: SX, b: SX, order: list[tuple[int, int]], paired: bool = True) -> SX:
     """The solution of `J x = b` by elimination with the given pivots, as expressions.
 
-    Pivots are divided by once, and the last two unknowns are found together by Cramer's rule: of all operations a quotient is
-    the one that the others wait for. The expressions are to be kept as written (`as_written`).
+    Pivots are divided by once, and the last two unknowns are found together by Cramer's rule, where they may be `paired`: of all
+    operations a quotient is the one that the others wait for. What is found first is put in first: nothing waits for what was
+    found long before. The expressions are to be kept as written (`as_written`).
     """
     n = J.size1()
     rows: list[dict[int, SX]] = [{} for _ in range(n)]
@@ -158,7 +159,7 @@ def solve(J: SX, b: SX, order: list[tuple[int, int]]) -> SX:
         inverses: dict[int, SX] = {}
         for place, (i, j) in enumerate(order):
             pivot_row = rows[i]
-            if place == n - 2 and (last := order[-1])[1] in pivot_row and j in rows[last[0]]:
+            if paired and place == n - 2 and (last := order[-1])[1] in pivot_row and j in rows[last[0]]:
                 x = _pair(rows, right, (i, j), last)
                 break
             inverses[j] = inverse = SX.unary(ca.OP_INV, pivot_row.pop(j, SX(0.0)))
@@ -174,9 +175,10 @@ def solve(J: SX, b: SX, order: list[tuple[int, int]]) -> SX:
                 right[r] = _minus(right[r], _times(factor, right[i]))
             for c in pivot_row:
                 cols[c].discard(i)
+        turn = {j: place for place, (_, j) in enumerate(order)}
         for i, j in reversed(order[: len(inverses)]):
             total = right[i]
-            for c, value in rows[i].items():
+            for c, value in sorted(rows[i].items(), key=lambda entry: -turn[entry[0]]):
                 total = _minus(total, _times(value, x[c]))
             x[j] = _times(total, inverses[j])
         return ca.vertcat(*(x[j] for j in range(n))) if n else SX(0, 1)

@@ -17,8 +17,10 @@ import numpy as np
 from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable, literal
 from dalembert.engine.growth import POWERS
 from dalembert.engine.inputs import NEAR, ROUNDED
-from dalembert.engine.program import WEIGH_EVERY, Program, Stage
+from dalembert.engine.looped import Looped
+from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.engine.run import ADVANCES, LIKE, STRETCH, measured
+from dalembert.engine.stage import Stage
 from dalembert.engine.tables import called
 from dalembert.engine.writing import Writer
 from dalembert.errors import CompilerError
@@ -37,6 +39,7 @@ typedef struct {
 } da_outcome;
 """  # what loops are given and give back
 HEAD = f"""#include <math.h>
+#include <string.h>
 #define DA_EXPORT __attribute__((visibility("default")))
 #define DA_RARE static __attribute__((noinline))
 #define DA_RARELY(x) __builtin_expect(!!(x), 0)
@@ -88,14 +91,23 @@ class _Solve:
     guess: list[int]
     renew: list[list[int]]  # x, size, constants
     update: list[list[int]]  # x, size
+    loops: Looped | None = None
 
     @property
     def roots(self) -> list[int]:
-        return [*self.guess, *(v for rows in (*self.renew, *self.update) for v in rows)]
+        inside = [] if self.loops is None else [*self.loops.entries, *self.loops.first, *self.loops.later]
+        return [*inside, *self.guess, *(v for rows in (*self.renew, *self.update) for v in rows)]
+
+    @property
+    def first(self) -> list[int]:
+        """What the first change takes."""
+        return self.renew[0] if self.loops is None else [*self.loops.entries, *self.loops.first]
 
 
 class Loop:
     """The text of a program's time loop."""
+
+    looped = True  # whether full matrices are eliminated in loops
 
     def __init__(self, program: Program) -> None:
         self.program, self.graph, self.done = program, Graph(), set[int]()
@@ -106,6 +118,7 @@ class Loop:
         self.offsets = np.cumsum([0, *(stage.n for stage in program.stages)]).tolist()
         self.scales = np.cumsum([0, *(stage.look.n_scale for stage in program.stages)]).tolist()
         self.solves: list[_Solve] = []
+        self.room = 0  # of full matrices
         for k, stage in enumerate(program.stages):
             self.solves.append(self._solve(k, stage, hot))
             hot = [*hot, [g.symbol(f"found{k}_{i}", STEP, f"x{k}_{i}") for i in range(stage.n)]]
@@ -123,9 +136,35 @@ class Loop:
         scale = [g.symbol(f"scale[{self.scales[k] + i}]", STEP) for i in range(stage.look.n_scale)]
         last, before = ([g.symbol(f"{name}[{offset + i}]", STEP) for i in range(stage.n)] for name in ("last", "before"))
         guess = [] if stage.linear else g.load(stage.guess, [*hot, last, before])[0]
+        if stage.loops is not None and self.looped:
+            return self._looped(k, stage, hot, x, scale, guess)
         renew = g.load(stage.begin, [*hot, last, before, scale]) if stage.linear else g.load(stage.renew, [*hot, x, scale])
         kept = [c if g.level[c] < ITERATE else g.symbol(f"c{k}_{j}", ITERATE) for j, c in enumerate(renew[2])]
         return _Solve(stage, guess, renew, g.load(stage.update, [x, scale, kept]))
+
+    def _looped(self, k: int, stage: Stage, hot: list[list[int]], x: list[int], scale: list[int], guess: list[int]) -> _Solve:
+        """The values of a solve with a full matrix."""
+        g, loops = self.graph, stage.loops
+        assert loops is not None
+        entries, later, right = g.load(stage.equations, [*hot, x])
+        first = right if stage.linear else later
+        own = Looped(loops, f"loops{k}", f"DA_MATRICES + {self.room}", entries, first, later)
+        self.room += loops.room
+        change = [g.symbol(own.at(loops.n * loops.width + loops.unknowns[i]), ITERATE) for i in range(stage.n)]
+        moved = change if stage.linear else [g.operation(ca.OP_SUB, [a, b]) for a, b in zip(x, change, strict=True)]
+        at = [g.constant(0.0)] * stage.n if stage.linear else x
+        begun, kept = (g.load(stage.weights, [at, scale])[0] for at in (at, moved if stage.linear else x))
+        names = [g.symbol(f"c{k}_{j}", ITERATE) for j in range(len(kept))]
+        renew = [moved, *g.load(stage.sized, [change, first, begun, scale]), kept]
+        update = [[g.operation(ca.OP_SUB, [a, b]) for a, b in zip(x, change, strict=True)]]
+        return _Solve(stage, guess, renew, [*update, *g.load(stage.sized, [change, later, names, scale])], own)
+
+    def _factored(self, k: int, level: int, indent: str) -> str:
+        """The factors of a full matrix, where it changes as often as that."""
+        own, levels = self.solves[k].loops, self.graph.level
+        if own is None or max(levels[v] for v in own.entries) != level:
+            return ""
+        return indent + indent.join(own.factor(self.writer))
 
     def text(self) -> str:
         """The whole translation unit."""
@@ -138,19 +177,20 @@ class Loop:
             f"last[{o + i}] = {w.variable(f'x{k}_{i}')};" for k, o in enumerate(self.offsets[:-1]) for i in range(p.stages[k].n)
         ]
         after = [f"{names[name]} = {w.use(v)};" for name, v in zip(lam, self.lam, strict=True)]
+        each = range(len(self.solves))
         fields = {
-            "run": self._block(self.roots, RUN, "\n    "),
+            "run": self._block(self.roots, RUN, "\n    ") + "".join(self._factored(k, RUN, "\n    ") for k in each),
             "memory": "\n    ".join(
                 [
                     w.declare([*state, *lam]),
-                    *(f"int single{k} = from.kept[{self.scales[-1] + k}] != 0;" for k in range(len(self.solves))),
+                    *(f"int single{k} = from.kept[{self.scales[-1] + k}] != 0;" for k in each),
                 ]
             ),
-            "keep": " ".join(f"to.kept[{self.scales[-1] + k}] = single{k};" for k in range(len(self.solves))),
+            "keep": " ".join(f"to.kept[{self.scales[-1] + k}] = single{k};" for k in each),
             "load": " ".join(
                 [*(f"{names[s]} = from.state[{i}];" for i, s in enumerate(state)), *(f"{names[s]} = 0;" for s in lam)]
             ),
-            "solves": "".join(self._solve_text(k) for k in range(len(self.solves))),
+            "solves": "".join(map(self._solve_text, each)),
             "finish": self._block([*self.next, *self.lam, *self.work, *self.check], STEP, "\n        "),
             "check": w.use(self.check[0]),
             "shift": " ".join(shift),
@@ -166,10 +206,15 @@ class Loop:
         parts, (looks, room) = w.functions(), rare(p, self.graph.called)
         loop = template("loop.c").substitute(
             fields, inputs=p.n_u, weigh=WEIGH_EVERY - 1, count=len(self.solves), unknowns=p.n_unknowns,
-            scales=self.scales[-1] + 1, length=w.work + room,
+            scales=self.scales[-1] + 1, length=w.work + room + self.room,
         )  # fmt: skip
-        places = f"#define DA_RARE_WORK {w.work}"
-        return "\n".join([HEAD, places, called(self.graph.called), looks, parts, loop])
+        places = f"#define DA_RARE_WORK {w.work}\n#define DA_MATRICES {w.work + room}"
+        return "\n".join([HEAD, places, called(self.graph.called), self._loops(), looks, parts, loop])
+
+    def _loops(self) -> str:
+        """The elimination of full matrices, where there are any."""
+        own = [s.loops for s in self.solves if s.loops is not None]
+        return "\n".join([template("looped.c").template, *(each.loops.tables(each.name) for each in own)]) if own else ""
 
     def _each(self, statement: str, begin: int = 0, end: int | None = None) -> str:
         """A statement for each unknown, or for some; one by one where there are few, so that they stay in registers."""
@@ -205,15 +250,20 @@ class Loop:
         w, s, indent = self.writer, self.solves[k], "\n                "
         names = [f"x{k}_{i}" for i in range(s.stage.n)]
         # of a linear solve only the solution: what tells whether it is one is computed where that is asked
-        step = self._block(s.renew[0] if s.stage.linear else s.roots, STEP, "\n        ")
-        kept = [(f"c{k}_{j}", c) for j, c in enumerate(s.renew[2]) if self.graph.level[c] == ITERATE]
+        step = self._block(s.first if s.stage.linear else s.roots, STEP, "\n        ") + self._factored(k, STEP, "\n        ")
+        kept = [(f"c{k}_{j}", c) for j, c in enumerate(s.renew[2]) if self.graph.level[c] == ITERATE or s.loops is not None]
         outside = set(self.done)
-        change = self._block(s.renew[0], ITERATE, indent)
+        change = []
+        if s.loops is not None:
+            change += [self._block(s.first, ITERATE, indent), self._factored(k, ITERATE, indent)]
+            change += s.loops.solve(s.loops.first, w)
+        change += [self._block(s.renew[0], ITERATE, indent)]
         renew = [self._block([*s.renew[1], *s.renew[2]], ITERATE, indent)]
         renew += [f"{w.variable(name)} = {w.use(c)};" for name, c in kept]
         renew += [f"size = {w.use(s.renew[1][0])};", self._assign(names, s.renew[0])]
         self.done = set(outside)
-        update = [self._block([v for rows in s.update for v in rows], ITERATE, indent)]
+        update = [] if s.loops is None else [self._block(s.loops.later, ITERATE, indent), *s.loops.solve(s.loops.later, w)]
+        update += [self._block([v for rows in s.update for v in rows], ITERATE, indent)]
         update += [f"size = {w.use(s.update[1][0])};", self._assign(names, s.update[0])]
         self.done = outside
         return template("solve.c").substitute(
@@ -225,7 +275,7 @@ class Loop:
             unknowns=w.declare(names),
             constants=w.declare([name for name, _ in kept]),
             guess=" ".join(f"{w.variable(name)} = {w.use(v)};" for name, v in zip(names, s.guess, strict=False)),
-            change=change,
+            change=indent.join(change),
             leave=f"if (single{k} && !look) {{ {self._assign(names, s.renew[0])} goto done{k}; }}" if s.stage.linear else "",
             renew=indent.join(renew),
             update=indent.join(update),

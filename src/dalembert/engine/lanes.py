@@ -46,6 +46,8 @@ class _Vectors(Writer):
 class _Loop(Loop):
     """The text of a program's time loop for many runs."""
 
+    looped = False
+
     def _writer(self) -> Writer:
         self.vectors = _Vectors(self.graph)
         return self.vectors

@@ -22,9 +22,10 @@ from dalembert.checking import number, one_of, whole
 from dalembert.engine.elimination import solve_pivoted
 from dalembert.engine.machine import Call, Place, VirtualMachine
 from dalembert.engine.newton import Array, Parts, Rule
-from dalembert.engine.program import Program, Stage
+from dalembert.engine.program import Program
 from dalembert.engine.run import Pivots
 from dalembert.engine.runners import Engine
+from dalembert.engine.stage import Stage
 from dalembert.errors import MethodError, strict
 from dalembert.systems.base import System
 from dalembert.systems.dae import IndexTwoDAE

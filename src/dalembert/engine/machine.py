@@ -17,7 +17,8 @@ import numpy as np
 
 from dalembert.engine.elimination import solve_pivoted as solve_pivoted
 from dalembert.engine.newton import DAMPED, TINY, UNSEEN, Array, Parts, Rule, shortened
-from dalembert.engine.program import WEIGH_EVERY, Program, Stage
+from dalembert.engine.program import WEIGH_EVERY, Program
+from dalembert.engine.stage import Stage
 from dalembert.errors import MethodError
 from dalembert.locks import Lock
 

@@ -20,18 +20,18 @@ squares: no root is taken in a step.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import casadi as ca
 import numpy as np
 
 from dalembert.engine import elimination
-from dalembert.engine.drafts import Draft, hoisted, shared, split, squares
+from dalembert.engine.drafts import Draft, hoisted, squares
 from dalembert.engine.elimination import Order
 from dalembert.engine.factors import Factors
 from dalembert.engine.looks import HUGE, Look, looks
 from dalembert.engine.newton import Array
+from dalembert.engine.stage import Stage
 from dalembert.methods.step import Solve, Step
 from dalembert.systems.batch import Pointwise, batch
 from dalembert.systems.instructions import as_written
@@ -42,34 +42,6 @@ PRODUCTS = 80_000  # of an elimination: more are too many for a C compiler, and 
 MANY = 100  # unknowns: fewer are always eliminated by expressions
 WORK = ("supplied", "dissipated")
 WEIGH_EVERY = 128  # steps between two looks at the size of the unknowns: an order of magnitude is all that is needed
-
-
-@dataclass(frozen=True)
-class Stage:
-    """The functions of one solve."""
-
-    look: Look
-    begin: ca.Function
-    renew: ca.Function
-    update: ca.Function
-    guess: ca.Function
-    linear: bool  # whether one update is all that is needed
-    solve: Solve
-    known: list[SX]
-
-    @cached_property
-    def residual(self) -> ca.Function:
-        """(x, everything) -> residual, Jacobian; for the pivoted solver."""
-        x, residual = self.solve.unknowns, ca.densify(self.solve.residual)
-        return ca.Function("residual", [x, *self.known], [residual, ca.jacobian(residual, x)])
-
-    @property
-    def n(self) -> int:
-        return self.look.n
-
-    @property
-    def constants(self) -> int:
-        return int(self.update.size1_in(2))
 
 
 class Program:
@@ -118,7 +90,8 @@ class Program:
     @cached_property
     def stages(self) -> list[Stage]:
         """The iterations of all solves."""
-        return [self._stage(k, draft) for k, draft in enumerate(self._fast[1])]
+        rows = zip(self.looks, self._fast[1], strict=True)
+        return [Stage(k, *row, self.common, self.hot, self.unknowns[:k]) for k, row in enumerate(rows)]
 
     @cached_property
     def finish(self) -> ca.Function:
@@ -136,31 +109,6 @@ class Program:
 
     def _squares(self, x: SX) -> SX:
         return squares(x)
-
-    def _stage(self, k: int, draft: Draft) -> Stage:
-        known = self.unknowns[:k]
-        hot, look = [*self.hot, *known], self.looks[k]
-        solve, x, at, scale = draft.solve, draft.x, draft.at, draft.scale
-        with as_written():
-            outputs, symbols, constants = split(draft.changed, [x, scale] if look.seen is None else [x])
-            first = ca.Function("first", [x, at, scale, *hot], [*draft.changed, constants])
-            guess = ca.Function(f"guess{k}", [*hot, solve.last, solve.before], [ca.densify(draft.guess)])
-            renew = ca.Function(f"renew{k}", [*hot, x, scale], shared(first.call([x, x, scale, *hot])))
-            start = guess(*hot, solve.last, solve.before)
-            if draft.start:  # the Jacobian is the same everywhere; weights are those of the first iterate
-                begin = shared([*draft.start, first.call([x, draft.start[0], scale, *hot])[2]])
-            else:
-                begin = shared(first.call([start, start, scale, *hot]))
-        return Stage(
-            look=look,
-            begin=ca.Function(f"begin{k}", [*hot, solve.last, solve.before, scale], begin),
-            renew=renew,
-            update=ca.Function(f"update{k}", [x, scale, symbols], outputs),
-            guess=guess,
-            linear=bool(draft.start),
-            solve=solve,
-            known=[*self.common, *known],
-        )
 
     def first_memory(self, state: Array, t: float, h: float, u: Array, par: Array, known: Array | None = None) -> Array:
         """What stands for the solutions of earlier steps in the first one: rates and multipliers as known, else zero."""
@@ -221,10 +169,12 @@ class Program:
     @cached_property
     def operations(self) -> int:
         """Operations of one step with three updates a solve: what a step costs."""
-        total = int(self.finish.n_instructions())
-        for stage in self.stages:
-            total += int(stage.begin.n_instructions()) + 2 * int(stage.update.n_instructions())
-        return total
+        return int(self.finish.n_instructions()) + sum(stage.operations[0] for stage in self.stages)
+
+    @cached_property
+    def written(self) -> int:
+        """How many of them a compiler is given; the others are done in loops."""
+        return int(self.finish.n_instructions()) + sum(stage.operations[1] for stage in self.stages)
 
     def suited(self, matrices: Sequence[ca.DM | None]) -> tuple[Order, ...]:
         """Pivots of all solves for given numerical Jacobians."""

@@ -163,7 +163,7 @@ class Engine:
         """Newton's iteration for what cannot be swept."""
         if self.program.large:
             return self.sparse()
-        if self.program.operations > LARGEST_COMPILED:
+        if self.program.written > LARGEST_COMPILED:
             return self.machine()
         try:
             return self.native()
@@ -190,22 +190,22 @@ class Engine:
             return sparse
         if compile is False or swept or (compile == "auto" and compiler.find() is None):
             return self.machine()
-        operations = self.program.operations
+        operations, written = self.program.operations, self.program.written
         if compile in (True, "newton"):
-            if operations > 5 * LARGEST_COMPILED:
+            if written > 5 * LARGEST_COMPILED:
                 raise CompilerError(
-                    f"a step of {operations} operations is too large for a C compiler; the virtual machine "
+                    f"a step of {written} operations is too large for a C compiler; the virtual machine "
                     "(compile=False) runs it at the same cost per operation"
                 )
             return self.native(equal)
-        if operations > LARGEST_COMPILED:
+        if written > LARGEST_COMPILED:
             return self.machine()
         if equal in self._native:
             return self._native[equal]
         saved = steps * (8e-6 + 4e-9 * operations)
         if saved < 0.02:
             return self.machine()
-        price = 0.1 + 1e-4 * operations
+        price = 0.1 + 1e-4 * written
         try:
             if saved > price or compiler.is_cached(self._code(equal)):
                 return self.native(equal)
