@@ -13,7 +13,6 @@ from dalembert.engine.adjoint import Changes, Sweep
 from dalembert.engine.linear import Linearization
 from dalembert.engine.newton import Array
 from dalembert.engine.program import Program
-from dalembert.engine.runners import LARGEST_COMPILED
 from dalembert.engine.settling import Settling
 from dalembert.engine.sparse_linear import SparseLinearization
 from dalembert.engine.tangents import FLAGS, NativeSweep, source
@@ -21,6 +20,7 @@ from dalembert.engine.tape import Rows
 from dalembert.errors import CompilerError
 
 LOOKS = 8  # at the accuracy of compiled sweeps in one sweep through a run, at least
+LARGEST_COMPILED = 40_000  # operations of a step beyond which sweeps through it are made in batches
 AGREE = 1e-8  # relative: what the fixed pivots may differ by from partial pivoting in one step
 
 _MAKERS: dict[str, Callable[[Changes], Sweep]] = {"ahead": adjoint.ahead, "back": adjoint.back, "second": adjoint.second}

@@ -22,12 +22,12 @@ from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.engine.run import ADVANCES, LIKE, STRETCH, measured
 from dalembert.engine.stage import Stage
 from dalembert.engine.tables import called
-from dalembert.engine.writing import Writer
+from dalembert.engine.writing import PART, Writer
 from dalembert.errors import CompilerError
 
 FEW = 32  # unknowns that are kept in registers between steps, as far as there are any
 SHORT = 200  # operations of a step up to which copies of it cost less than calls
-LONG = 6000  # statements of a step beyond which it is written in parts
+LONG = 6000  # statements of a step beyond which it is written in parts; with full matrices from one part on
 RECORDS = """typedef struct {
     double tolerance, refresh, stagnation, floor, limit, exact; /* squares */
     long max_iterations;
@@ -128,7 +128,8 @@ class Loop:
 
     def _writer(self) -> Writer:
         g = self.graph
-        return Writer(g, len(g.reached(self.roots, set(), ITERATE)) > LONG, *HOT, "part")
+        longest = LONG if self.room == 0 else PART
+        return Writer(g, len(g.reached(self.roots, set(), ITERATE)) > longest, *HOT, "part")
 
     def _solve(self, k: int, stage: Stage, hot: list[list[int]]) -> _Solve:
         g, offset = self.graph, self.offsets[k]
@@ -164,7 +165,7 @@ class Loop:
         own, levels = self.solves[k].loops, self.graph.level
         if own is None or max(levels[v] for v in own.entries) != level:
             return ""
-        return indent + indent.join(own.factor(self.writer))
+        return indent + own.factor(self.writer, indent)
 
     def text(self) -> str:
         """The whole translation unit."""
@@ -256,13 +257,13 @@ class Loop:
         change = []
         if s.loops is not None:
             change += [self._block(s.first, ITERATE, indent), self._factored(k, ITERATE, indent)]
-            change += s.loops.solve(s.loops.first, w)
+            change += [s.loops.solve(s.loops.first, w, indent)]
         change += [self._block(s.renew[0], ITERATE, indent)]
         renew = [self._block([*s.renew[1], *s.renew[2]], ITERATE, indent)]
         renew += [f"{w.variable(name)} = {w.use(c)};" for name, c in kept]
         renew += [f"size = {w.use(s.renew[1][0])};", self._assign(names, s.renew[0])]
         self.done = set(outside)
-        update = [] if s.loops is None else [self._block(s.loops.later, ITERATE, indent), *s.loops.solve(s.loops.later, w)]
+        update = [] if s.loops is None else [self._block(s.loops.later, ITERATE, indent), s.loops.solve(s.loops.later, w, indent)]
         update += [self._block([v for rows in s.update for v in rows], ITERATE, indent)]
         update += [f"size = {w.use(s.update[1][0])};", self._assign(names, s.update[0])]
         self.done = outside

@@ -9,7 +9,7 @@ typedef struct { /* for each pivot the rows below and the runs of its row; for e
 typedef double da_four __attribute__((vector_size(32), aligned(8), may_alias));
 
 /* Factors in the place of a matrix, with one over the pivots. */
-DA_RARE void da_factor(const da_loops *m, double *a)
+static __attribute__((noinline)) void da_factor(const da_loops *m, double *a)
 {
     const long width = m->width;
     for (long k = 0; k < m->n; k++) {
@@ -26,7 +26,7 @@ DA_RARE void da_factor(const da_loops *m, double *a)
 }
 
 /* The solution in the place of a right side. */
-DA_RARE void da_back(const da_loops *m, const double *a, double *b)
+static __attribute__((noinline)) void da_back(const da_loops *m, const double *a, double *b)
 {
     const long n = m->n, width = m->width;
     for (long k = 0; k < n; k++) {

@@ -118,14 +118,14 @@ class Looped:
     def at(self, place: int) -> str:
         return f"w[{self.place} + {place}]"
 
-    def factor(self, w: Writer) -> list[str]:
+    def factor(self, w: Writer, indent: str) -> str:
         """Statements that make the factors."""
-        rows = zip(self.loops.entries, self.entries, strict=True)
-        fill = [f"memset(w + {self.place}, 0, {self.loops.room} * sizeof(double));"]
-        return [*fill, *(f"{self.at(at)} = {w.use(v)};" for at, v in rows), f"da_factor(&{self.name}, w + {self.place});"]
+        fill = [f"{self.at(at)} = {w.use(v)};" for at, v in zip(self.loops.entries, self.entries, strict=True)]
+        clear = f"memset(w + {self.place}, 0, {self.loops.room} * sizeof(double));"
+        return indent.join([clear, w.lines(fill, indent), f"da_factor(&{self.name}, w + {self.place});"])
 
-    def solve(self, right: list[int], w: Writer) -> list[str]:
+    def solve(self, right: list[int], w: Writer, indent: str) -> str:
         """Statements that put a change in the place of a right side."""
         own = self.loops.n * self.loops.width
-        rows = [f"{self.at(own + at)} = {w.use(v)};" for at, v in zip(self.loops.rows, right, strict=True)]
-        return [*rows, f"da_back(&{self.name}, w + {self.place}, w + {self.place} + {own});"]
+        fill = [f"{self.at(own + at)} = {w.use(v)};" for at, v in zip(self.loops.rows, right, strict=True)]
+        return indent.join([w.lines(fill, indent), f"da_back(&{self.name}, w + {self.place}, w + {self.place} + {own});"])

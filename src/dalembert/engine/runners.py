@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dalembert.engine.large import LargeProgram
     from dalembert.engine.sparse import Careful, Sparse
 
-LARGEST_COMPILED = 40_000  # operations of a step beyond which a C compiler takes longer than it can save
+LARGEST_COMPILED = 120_000  # operations of a step that a C compiler is given unasked: it takes some twelve seconds
 OTHERS = 4  # engines with other pivots that are kept
 Settle = Callable[[Array, Array, float, Array], None]  # (state, parameters, t, u): it changes the state
 
@@ -75,6 +75,7 @@ class Engine:
         self._machine: VirtualMachine | None = None
         self._native: dict[bool, Native] = {}
         self._swept: Swept | None = None
+        self._unswept = 0  # steps of blocks that could not be swept
         self._pivoted: Pivoted | None = None
         self._sparse: Sparse | None = None
         self._careful: Careful | None = None
@@ -163,12 +164,21 @@ class Engine:
         """Newton's iteration for what cannot be swept."""
         if self.program.large:
             return self.sparse()
-        if self.program.written > LARGEST_COMPILED:
+        self._unswept += sweeps.BLOCK  # few of them are not worth a compiler
+        if True not in self._native and (self.program.written > LARGEST_COMPILED or not self._pays(self._unswept)):
             return self.machine()
         try:
             return self.native()
         except CompilerError:
             return self.machine()
+
+    def _saved(self, steps: int) -> float:
+        """Seconds that compiled steps save."""
+        return steps * (8e-6 + 4e-9 * self.program.operations)
+
+    def _pays(self, steps: int) -> bool:
+        """Whether that is more than a compiler takes."""
+        return self._saved(steps) > 0.1 + 1e-4 * self.program.written
 
     def runner(self, compile: bool | str, steps: int, equal: bool = True) -> Runner:
         """The way to run so many steps. `"auto"` compiles only where that pays, by count of operations, not by the clock.
@@ -190,9 +200,9 @@ class Engine:
             return sparse
         if compile is False or swept or (compile == "auto" and compiler.find() is None):
             return self.machine()
-        operations, written = self.program.operations, self.program.written
+        written = self.program.written
         if compile in (True, "newton"):
-            if written > 5 * LARGEST_COMPILED:
+            if written > 2 * LARGEST_COMPILED:
                 raise CompilerError(
                     f"a step of {written} operations is too large for a C compiler; the virtual machine "
                     "(compile=False) runs it at the same cost per operation"
@@ -202,12 +212,10 @@ class Engine:
             return self.machine()
         if equal in self._native:
             return self._native[equal]
-        saved = steps * (8e-6 + 4e-9 * operations)
-        if saved < 0.02:
+        if self._saved(steps) < 0.02:
             return self.machine()
-        price = 0.1 + 1e-4 * written
         try:
-            if saved > price or compiler.is_cached(self._code(equal)):
+            if self._pays(steps) or compiler.is_cached(self._code(equal)):
                 return self.native(equal)
         except CompilerError:
             return self.machine()

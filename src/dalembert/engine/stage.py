@@ -124,12 +124,12 @@ class Stage:
 
     @property
     def operations(self) -> tuple[int, int]:
-        """What three updates cost: operations, and how many of them are written out."""
+        """What three updates cost: operations, and those of them that are not done in loops."""
         if self.loops is None:
             total = int(self.begin.n_instructions()) + 2 * int(self.update.n_instructions())
             return total, total
-        written = int(self.equations.n_instructions())
-        return 3 * written + 2 * self.loops.products + 6 * self.n**2, written + self.draft.J.nnz()
+        written = 3 * int(self.equations.n_instructions()) + self.draft.J.nnz()
+        return written + 2 * self.loops.products + 6 * self.n**2, written
 
     @cached_property
     def residual(self) -> ca.Function:

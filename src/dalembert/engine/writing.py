@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dalembert.engine.graph import Graph
 
-PART = 1000  # statements of a function, at most
+PART = 400  # statements of a function, at most
 PLAIN = ("{} + {}", "{} - {}", "{} * {}", "{} / {}", "-{}")  # operations that act on vectors as they do on numbers
 SPECIAL = {  # and those that are written in another way, with the functions of wide.c
     "1.0 / {}": "da_wide(1.0) / {}", "fabs({})": "da_abs({})", "({} ? {} : 0.0)": "da_pick(da_true({}), {}, da_wide(0.0))",
@@ -55,7 +55,7 @@ class Writer:
     def __init__(self, graph: Graph, split: bool, parameters: str, arguments: str, prefix: str) -> None:
         self.graph, self.split = graph, split
         self._parameters, self._arguments, self._prefix = parameters, arguments, prefix
-        self._parts: list[list[int]] = []
+        self._parts: list[list[int] | list[str]] = []
         self._slots: dict[int | str, int] = {}
 
     def _slot(self, key: int | str) -> str:
@@ -83,11 +83,17 @@ class Writer:
         if not self.split:
             own = set(values)
             return indent.join(self._statement(v, own) for v in values)
-        calls = []
-        for start in range(0, len(values), PART):
-            calls.append(f"{self._prefix}{len(self._parts)}({self._arguments});")
-            self._parts.append(values[start : start + PART])
-        return indent.join(calls)
+        return indent.join(self._call(values[start : start + PART]) for start in range(0, len(values), PART))
+
+    def lines(self, statements: list[str], indent: str) -> str:
+        """Statements that use no names but those of parts, in place or in parts."""
+        if not self.split:
+            return indent.join(statements)
+        return indent.join(self._call(statements[start : start + PART]) for start in range(0, len(statements), PART))
+
+    def _call(self, part: list[int] | list[str]) -> str:
+        self._parts.append(part)
+        return f"{self._prefix}{len(self._parts) - 1}({self._arguments});"
 
     def _statement(self, value: int, own: set[int]) -> str:
         texts = []
@@ -100,16 +106,17 @@ class Writer:
 
     def functions(self) -> str:
         """All parts."""
-        bodies = []
-        for values in self._parts:
-            own = set(values)
-            bodies.append((values, [self._statement(v, own) for v in values]))
+        bodies = [(part, self._body(part)) for part in self._parts]
         out = []
-        for k, (values, lines) in enumerate(bodies):
-            kept = [f"w[{self._slots[v]}] = t{v};" for v in values if v in self._slots]
+        for k, (part, lines) in enumerate(bodies):
+            kept = [f"w[{self._slots[v]}] = t{v};" for v in part if isinstance(v, int) and v in self._slots]
             body = "\n    ".join([*lines, *kept])
             out.append(f"static __attribute__((noinline)) void {self._prefix}{k}({self._parameters})\n{{\n    {body}\n}}\n")
         return "\n".join(out)
+
+    def _body(self, part: list[int] | list[str]) -> list[str]:
+        own = {v for v in part if isinstance(v, int)}
+        return [self._statement(v, own) if isinstance(v, int) else v for v in part]
 
     @property
     def work(self) -> int:

@@ -115,7 +115,7 @@ def _program(case: Case, step: float) -> Program:
         raise MethodError(f"{method} cannot be exported: SciPy makes its steps; take one of the library, rattle for example")
     engine = case.engine()
     program = engine.program
-    if program.large or program.written > 5 * LARGEST_COMPILED:
+    if program.large or program.written > 2 * LARGEST_COMPILED:
         raise MethodError(
             f"{system.name!r} by {method} cannot be exported: its step has {program.n_unknowns} unknowns and is solved with "
             "sparse factors, which an FMU does not have"
