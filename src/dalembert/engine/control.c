@@ -123,6 +123,26 @@ STEP long try_step(da_walk *w, const double *from, da_taken *taken, double pace,
     return outcome.iterations;
 }
 
+/* A whole step for comparison, and the first half of it: the iterations of that, or -1 where they are better made one by one. */
+INLINE long try_pair(da_walk *w, const double *from, double *whole, da_taken *taken, double now)
+{
+#if PAIR
+    const double begin = taken->begin, h = taken->length, end = stop(w, begin);
+    const double *const before = from + MEMORY - 2;
+    double *const to = taken->place, *const after = to + MEMORY - 2;
+    if (SOLVES && !(before[1] < WEIGH_EVERY && before[0] <= LIKE * h && h <= LIKE * before[0])) return -1; /* one will look */
+    if (INPUTS && (w->settles || (w->n_times && w->n_nodes))) return -1;
+    const long count = da_pair(begin, now, h, memory(from), whole, memory(to), to + MEMORY, to + PLACE - 2, w->par, w->u, w->rule);
+    if (RARELY(count < 0)) return -1;
+    after[0] = before[0];
+    after[1] = before[1] + 1;
+    taken->t = RARELY(h == end - begin) ? end : begin + h;
+    return count;
+#else
+    return -1;
+#endif
+}
+
 /* What stands in the row of a step that ends there. */
 static void record(da_walk *w, const double *place, double begin, double t)
 {
@@ -223,9 +243,11 @@ INLINE int error_control(da_walk *w, da_taken *taken, const double *from, double
         now = limit(w, w->t, h);
         da_taken whole = {other, w->t, now};
         const double half = now / 2;
-        if (RARELY(try_step(w, from, &whole, half, 0) < 0)) return 0;
         taken[0].length = half;
-        if (RARELY((one = try_step(w, from, taken, half, 1)) < 0)) return 0;
+        if (RARELY((one = try_pair(w, from, other, taken, now)) < 0)) {
+            if (RARELY(try_step(w, from, &whole, half, 0) < 0)) return 0;
+            if (RARELY((one = try_step(w, from, taken, half, 1)) < 0)) return 0;
+        }
         const double rest = limit(w, taken[0].t, half);
         taken[1].begin = taken[0].t;
         taken[1].length = rest;

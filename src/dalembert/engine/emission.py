@@ -73,14 +73,17 @@ def source(program: Program, kind: type[Loop] | None = None) -> str:
 
 def controlled(program: Program) -> str:
     """The same with the loop of steps under a controller; a short step is written out wherever it is made."""
-    text = source(program)
+    from dalembert.engine import pair  # which is written by means of this module
+
+    text, paired = source(program), pair.suits(program)
     sizes = {"STATES": program.n_state, "LAMS": program.n_lam, "UNKNOWNS": program.n_unknowns, "KEPT": program.n_kept}
     sizes |= {"INPUTS": program.n_u, "WORKING": int(program.working), "WEIGH_EVERY": WEIGH_EVERY, "SOLVES": len(program.stages)}
-    step = "INLINE" if program.operations <= SHORT else "static __attribute__((noinline))"
+    step = f"static {'inline __attribute__((always_inline))' if program.operations <= SHORT else '__attribute__((noinline))'}"
     constants = {name: literal(value) for name, value in CONSTANTS.items()} | sizes | {"STEP": step}
+    constants["PAIR"] = int(paired)
     constants["MEASURED(x)"] = " ".join(f"x({i})" for i in measured(program))
     lines = [f"#define {name} {value}" for name, value in constants.items()]
-    return "\n".join([text, *lines, template("control.c").template])
+    return "\n".join([text, *lines, pair.source(program) if paired else "", template("control.c").template])
 
 
 @dataclass

@@ -43,7 +43,7 @@ class _Vectors(Writer):
         return f"const W t{value} = {self.operations.operation(self.graph.pattern(value), operands)};"
 
 
-class _Loop(Loop):
+class Lane(Loop):
     """The text of a program's time loop for many runs."""
 
     looped = False
@@ -94,7 +94,7 @@ class _Loop(Loop):
     def _solve_text(self, k: int) -> str:
         w, s, indent = self.writer, self.solves[k], "\n                        "
         names = [f"x{k}_{i}" for i in range(s.stage.n)]
-        step = self._block(s.roots, STEP, "\n            ")
+        step = self._block(s.first if s.stage.linear else s.roots, STEP, "\n            ")
         kept = [(f"c{k}_{j}", c) for j, c in enumerate(s.renew[2]) if self.graph.level[c] == ITERATE]
         outside = set(self.done)
         change = self._block(s.renew[0], ITERATE, indent)
@@ -131,7 +131,7 @@ class _Loop(Loop):
 
 def source(program: Program) -> str:
     """The C source of a program for many runs at once."""
-    return emission.source(program, _Loop)
+    return emission.source(program, Lane)
 
 
 @dataclass

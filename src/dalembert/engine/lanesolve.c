@@ -1,10 +1,13 @@
-            /* solve $k, as in solve.c: all lanes that are not done make one iteration a round */
+            /* solve $k, as in solve.c: all lanes that are not done make one iteration a round; of a pair of steps (pair.c) nothing
+               is looked at, what is out of the ordinary ends both */
+#if !DA_PAIR
             if (looking)
                 for (int e = 0; e < DA_W; e++) {
                     $gather
                     weigh$k(w, state_of, known_of, 0, par_of[e], u_of[e], 0, t_, h0, scale_of);
                     for (int j = 0; j < $sizes; j++) scale[$offset + j][e] = scale_of[j];
                 }
+#endif
             $step
             $unknowns
             {
@@ -47,13 +50,20 @@
                         previous = da_pick(active, size, previous);
                         turn = active & ~fresh;
                     }
+#if DA_PAIR
+                    if (da_any(bad)) return -1;
+#else
                     if (da_any(bad)) {
                         for (int e = 0; e < DA_W; e++)
                             if (bad[e] && group + e < members) failed[member[e]] = $k;
                         alive &= ~bad;
                     }
+#endif
                     if (!da_any(active)) break;
                 }
+#if DA_PAIR
+                if (da_any(look)) return -1;
+#else
                 look &= alive;
                 if (da_any(look))
                     for (int e = 0; e < DA_W; e++) {
@@ -68,4 +78,5 @@
                             alive[e] = 0;
                         }
                     }
+#endif
             }

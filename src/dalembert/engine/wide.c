@@ -1,4 +1,4 @@
-/* Vectors as long as the processor has them, and what numbers have operators for and vectors have not. */
+/* Vectors of DA_W numbers, as long as the processor has them where that is not defined, and what numbers have operators for and vectors have not. */
 
 #if defined(__GNUC__) && !defined(__clang__)
 #define DA_UNROLL _Pragma("GCC unroll 8")
@@ -6,7 +6,8 @@
 #define DA_UNROLL _Pragma("unroll")
 #endif
 
-#if defined(__AVX512F__)
+#if defined(DA_W)
+#elif defined(__AVX512F__)
 #define DA_W 8
 #elif defined(__AVX__)
 #define DA_W 4
