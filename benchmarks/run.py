@@ -85,7 +85,7 @@ def time_contact_midpoint(library: ctypes.CDLL, steps: int) -> float:
     return (time.process_time() - begun) / steps
 
 
-def per_step(system, method, steps: int, compile: bool, h: float = 0.01, **options) -> float:
+def per_step(system, method, steps: int, compile: bool | str, h: float = 0.01, **options) -> float:
     """CPU seconds of a step; a call has a fixed part of 0.3 ms, so that there should be many."""
     import dalembert as da
 
@@ -258,6 +258,33 @@ def with_stages() -> None:
     console.print(table)
 
 
+def full(repeat: int) -> None:
+    """Implicit stages of systems with more coordinates: full matrices, eliminated in loops of C."""
+    import dalembert as da
+    from dalembert.engine.case import prepare
+    from dalembert.methods.base import find
+
+    table = Table(title="full matrices, h = 0.001: set-up and compiler (s), CPU time per step (best of several, in turns)")
+    for column in ("system", "method", "unknowns", "set-up", "compiled, us", "virtual machine, us", "ratio"):
+        table.add_column(column, justify="left" if column in ("system", "method") else "right")
+    four, falling, chain = da.catalog.four_particles(), da.catalog.falling_disk(), da.catalog.chain
+    cases = (
+        (falling, "srk-gauss-3"), (four, "gauss-3"), (four, "radau-iia-3"), (four, "energy-momentum-ggl"),
+        (chain(8), "gauss-3"), (chain(16), "gauss-3"),
+    )  # fmt: skip
+    for system, method in cases:
+        stats, best = da.simulate(system, method, t_end=0.001, step=0.001, compile="newton").stats, [np.inf, np.inf]
+        for _ in range(repeat):
+            for k, (way, steps) in enumerate((("newton", 5000), (False, 200))):
+                best[k] = min(best[k], per_step(system, method, steps, way, h=0.001))
+        table.add_row(
+            system.name, method, str(prepare(system, find(method)).program.n_unknowns),
+            f"{stats['setup_seconds'] + stats['compile_seconds']:.1f}", *(f"{t * 1e6:.1f}" for t in best),
+            f"{best[1] / best[0]:.0f}",
+        )  # fmt: skip
+    console.print(table)
+
+
 def accurate(repeat: int) -> None:
     """The double pendulum for 240 s with its energy within 1e-9 and its constraints within 1e-12: what that costs."""
     import dalembert as da
@@ -368,6 +395,7 @@ def main() -> None:
         every_method(repeat)
         gradients(repeat)
         with_stages()
+        full(repeat)
         accurate(repeat)
         controlled(repeat)
         watched(repeat)
