@@ -41,6 +41,9 @@ def errors(problem: Problem, rows: Rows) -> Errors:
     return Errors(*(e if np.isfinite(e) else np.inf for e in (drift, state)), problem.constraints(rows.y))
 
 
+CLOSE, NEAR = 3, 1.4  # settings of a solver that are timed for a level, and how much slower than the fastest they may have been
+
+
 @dataclass
 class Trial:
     """One setting of a variant, run and judged."""
@@ -120,10 +123,10 @@ def search(problem: Problem, peer: Peer, cap: float = CAP, thin: int = 1, most: 
     return trials, "" if trials else "every run failed"
 
 
-def fastest(trials: list[Trial], level: float) -> Trial | None:
-    """Of those that meet a level."""
-    good = [t for t in trials if t.errors.worst <= level]
-    return min(good, key=lambda t: t.seconds, default=None)
+def contenders(trials: list[Trial], level: float) -> list[Trial]:
+    """The fastest of those that meet a level, and up to two that came close to it: one timing is not enough to choose by."""
+    good = sorted((t for t in trials if t.errors.worst <= level), key=lambda t: t.seconds)
+    return [t for t in good[:CLOSE] if t.seconds <= NEAR * good[0].seconds]
 
 
 def rounds(cells: list[Cell], repeats: int) -> None:

@@ -22,8 +22,9 @@ RULES = """\
 position and velocity up to the checked time, are within it (absolute; for the network, which has losses, the state alone).
 Reference states come from extrapolation in long double, computed twice with different steps and, where there are two, in
 different forms (`benchmarks/peers/reference.py`). For every solver a small grid of methods, forms of the equations and steps or
-tolerances is tried, from coarse to fine, and the fastest that meets the level is timed. Building and compiling are left out
-here; they are in the table of fresh processes. A setting whose run would take more than about {cap:g} s is not tried. Peers
+tolerances is tried, from coarse to fine; of those that meet the level, the fastest and up to two that came close are timed in
+turns, and the best of them counts. Building and compiling are left out here; they are in the table of fresh processes. A setting
+whose run would take more than about {cap:g} s is not tried. Peers
 without constraints of their own get equations in minimal coordinates, derived by hand, or with the multipliers eliminated; what
 it costs a user to derive them is in no table.
 """

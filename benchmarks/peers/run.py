@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from peers import figures, gradients, long, page, reference, solvers, starts
-from peers.measure import CAP, Cell, Trial, fastest, rounds, search
+from peers.measure import CAP, Cell, Trial, contenders, rounds, search
 from peers.problems import PROBLEMS, Problem
 from peers.solvers.base import Peer, clock
 
@@ -85,15 +85,15 @@ def accuracy(problem: Problem, peers: dict[str, Peer], repeats: int, quick: bool
     """One problem: search with each peer, then all cells in turns."""
     found: dict[str, dict[str, object]] = {}
     cells: list[Cell] = []
-    chosen: dict[str, list[Cell | None]] = {}
+    close: dict[str, list[list[Cell]]] = {}
     for name, peer in peers.items():
         begun = time.process_time()
         with quiet():
             few = {**QUICK, "most": VARIANTS if name == "dalembert" else 1}
             trials, why = search(problem, peer, **(few if quick else {}))
-        best = [fastest(trials, level) for level in problem.levels]
-        made: dict[int, Cell] = {id(t): Cell(t) for t in best if t is not None}
-        chosen[name] = [made[id(t)] if t is not None else None for t in best]
+        best = [contenders(trials, level) for level in problem.levels]
+        made: dict[int, Cell] = {id(t): Cell(t) for row in best for t in row}
+        close[name] = [[made[id(t)] for t in row] for row in best]
         cells += made.values()
         for trial in trials:
             if id(trial) not in made:
@@ -103,6 +103,7 @@ def accuracy(problem: Problem, peers: dict[str, Peer], repeats: int, quick: bool
     fixed = 0.0
     with quiet():
         rounds(cells, repeats)
+        chosen = {name: [min(row, key=lambda c: c.best, default=None) for row in rows] for name, rows in close.items()}
         ours = next((c.trial for c in chosen.get("dalembert", []) if c is not None), None)
         if ours is not None:
             fixed = fixed_cost(problem, peers["dalembert"], ours, repeats)
