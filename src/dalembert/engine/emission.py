@@ -14,19 +14,15 @@ from string import Template
 import casadi as ca
 import numpy as np
 
-from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable, literal
-from dalembert.engine.growth import POWERS
-from dalembert.engine.inputs import NEAR, ROUNDED
+from dalembert.engine.graph import ITERATE, RUN, STEP, Graph, Unwritable
 from dalembert.engine.looped import Looped
 from dalembert.engine.program import WEIGH_EVERY, Program
-from dalembert.engine.run import ADVANCES, LIKE, STRETCH, measured
 from dalembert.engine.stage import Stage
 from dalembert.engine.tables import called
 from dalembert.engine.writing import PART, Writer
 from dalembert.errors import CompilerError
 
 FEW = 32  # unknowns that are kept in registers between steps, as far as there are any
-SHORT = 200  # operations of a step up to which copies of it cost less than calls
 LONG = 6000  # statements of a step beyond which it is written in parts; with full matrices from one part on
 RECORDS = """typedef struct {
     double tolerance, refresh, stagnation, floor, limit, exact; /* squares */
@@ -53,10 +49,6 @@ COLD = (
 )
 
 
-CONSTANTS = {"NEAR": NEAR, "ROUNDED": ROUNDED, "ADVANCES": ADVANCES, "STRETCH": STRETCH, "LIKE": LIKE}
-CONSTANTS |= {f"P{k}": value for k, value in enumerate(POWERS)}
-
-
 @cache
 def template(name: str) -> Template:
     """A part of the loop in C; read once, since a process may give up the right to read it."""
@@ -69,21 +61,6 @@ def source(program: Program, kind: type[Loop] | None = None) -> str:
         return (kind or Loop)(program).text()
     except Unwritable as error:
         raise CompilerError(f"{error}; compile='auto' does without") from error
-
-
-def controlled(program: Program) -> str:
-    """The same with the loop of steps under a controller; a short step is written out wherever it is made."""
-    from dalembert.engine import pair  # which is written by means of this module
-
-    text, paired = source(program), pair.suits(program)
-    sizes = {"STATES": program.n_state, "LAMS": program.n_lam, "UNKNOWNS": program.n_unknowns, "KEPT": program.n_kept}
-    sizes |= {"INPUTS": program.n_u, "WORKING": int(program.working), "WEIGH_EVERY": WEIGH_EVERY, "SOLVES": len(program.stages)}
-    step = f"static {'inline __attribute__((always_inline))' if program.operations <= SHORT else '__attribute__((noinline))'}"
-    constants = {name: literal(value) for name, value in CONSTANTS.items()} | sizes | {"STEP": step}
-    constants["PAIR"] = int(paired)
-    constants["MEASURED(x)"] = " ".join(f"x({i})" for i in measured(program))
-    lines = [f"#define {name} {value}" for name, value in constants.items()]
-    return "\n".join([text, *lines, pair.source(program) if paired else "", template("control.c").template])
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from dalembert.engine import compiler, sweeps
-from dalembert.engine.emission import controlled, source
+from dalembert.engine.emission import source
 from dalembert.engine.inputs import Inputs
 from dalembert.engine.machine import NONE, Memory, Pivoted, VirtualMachine
 from dalembert.engine.native import Native
@@ -18,6 +18,7 @@ from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.engine.run import Array, Layout, Pivots
 from dalembert.engine.runner import Runner
 from dalembert.engine.swept import Swept
+from dalembert.engine.walking import controlled
 from dalembert.errors import CompilerError, ModelError
 from dalembert.systems.cache import Cache
 

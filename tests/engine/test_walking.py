@@ -7,12 +7,12 @@ import pytest
 
 import dalembert as da
 from conftest import angle_pendulum
-from dalembert.engine import compiler, pair
+from dalembert.engine import compiler
 from dalembert.engine.case import prepare
-from dalembert.engine.emission import controlled
 from dalembert.engine.machine import Records, Task
 from dalembert.engine.native import Native, limits
 from dalembert.engine.newton import Rule
+from dalembert.engine.walking import PAIRED, controlled
 from dalembert.methods.base import find
 
 pytestmark = pytest.mark.skipif(compiler.find() is None, reason="no C compiler on this machine")
@@ -72,7 +72,7 @@ def placed(program, memory):
 def test_pairs_are_the_same_steps_to_the_last_bit(make, method):
     system, h = make(), 0.004
     program, native, memory = standing(system, method, h)
-    assert pair.suits(program)
+    assert program.operations <= PAIRED
     call = native.library.pair
     call.restype, number, place = ctypes.c_long, ctypes.c_double, ctypes.c_void_p
     call.argtypes = [number, number, number, place, place, place, place, place, place]
@@ -120,6 +120,6 @@ def test_what_cannot_be_a_pair_is_left_alone():
 
 def test_long_steps_are_not_written_twice():
     program = prepare(da.catalog.four_particles(), find("gauss-3")).program
-    assert not pair.suits(program)
+    assert program.operations > PAIRED
     assert "#define PAIR 0" in controlled(program)
     assert "da_pair(" not in controlled(program).split("STEP long try_step")[0]

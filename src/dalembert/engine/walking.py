@@ -1,18 +1,35 @@
-"""C for a step and its first half at once, as a controller of the error compares them: one in each lane of a vector."""
+"""C for steps under a controller: the loop of a program, what decides about its steps, and a step with its first half at once.
+
+A controller of the error compares a whole step with two halves. The whole one and the first half do not wait for each other, and
+are made together, one in each lane of a vector.
+"""
 
 from __future__ import annotations
 
-from dalembert.engine.emission import template
-from dalembert.engine.graph import RUN, STEP
+from dalembert.engine.emission import source, template
+from dalembert.engine.graph import RUN, STEP, literal
+from dalembert.engine.growth import POWERS
+from dalembert.engine.inputs import NEAR, ROUNDED
 from dalembert.engine.lanes import Lane
-from dalembert.engine.program import Program
+from dalembert.engine.program import WEIGH_EVERY, Program
+from dalembert.engine.run import ADVANCES, LIKE, STRETCH, measured
 
-LARGEST = 3000  # operations of a step up to which a compiler is given it once more
+SHORT = 200  # operations of a step up to which copies of it cost less than calls
+PAIRED = 3000  # operations of a step up to which a compiler is given it once more, for pairs
+CONSTANTS = {"NEAR": NEAR, "ROUNDED": ROUNDED, "ADVANCES": ADVANCES, "STRETCH": STRETCH, "LIKE": LIKE}
+CONSTANTS |= {f"P{k}": value for k, value in enumerate(POWERS)}
 
 
-def suits(program: Program) -> bool:
-    """Whether pairs of steps are worth what they take to compile."""
-    return program.operations <= LARGEST
+def controlled(program: Program) -> str:
+    """The C source of a program with the loop of steps under a controller; a short step is written out wherever it is made."""
+    pairs = program.operations <= PAIRED
+    sizes = {"STATES": program.n_state, "LAMS": program.n_lam, "UNKNOWNS": program.n_unknowns, "KEPT": program.n_kept}
+    sizes |= {"INPUTS": program.n_u, "WORKING": int(program.working), "WEIGH_EVERY": WEIGH_EVERY, "SOLVES": len(program.stages)}
+    step = "inline __attribute__((always_inline))" if program.operations <= SHORT else "__attribute__((noinline))"
+    constants = {name: literal(value) for name, value in CONSTANTS.items()} | sizes | {"STEP": f"static {step}"}
+    constants |= {"PAIR": int(pairs), "MEASURED(x)": " ".join(f"x({i})" for i in measured(program))}
+    lines = [f"#define {name} {value}" for name, value in constants.items()]
+    return "\n".join([source(program), *lines, _pair(program) if pairs else "", template("control.c").template])
 
 
 class _Pair(Lane):
@@ -56,6 +73,6 @@ class _Pair(Lane):
         return out
 
 
-def source(program: Program) -> str:
+def _pair(program: Program) -> str:
     """The function `da_pair`, with what it needs."""
     return "\n".join(["#define DA_W 2", "#define DA_PAIR 1", template("wide.c").template, _Pair(program).text()])
