@@ -18,6 +18,7 @@ from dalembert.engine.elimination import Order
 from dalembert.engine.writing import Writer
 
 MANY = 2000  # products of an elimination from which it is done in loops
+OFTEN = 4  # products for each entry of the factors: where there are fewer, loops take longer than straight lines
 LARGEST = 256  # unknowns of a matrix that is stored with its zeros
 VECTOR = 4  # numbers that are worked on together
 NEAR = 4  # zeros between two runs up to which they are one
@@ -63,7 +64,7 @@ class Loops:
             full[under, k + 1 :] |= own
             products += len(under) * int(own.sum())
             below.append(under.tolist())
-        if products < MANY:
+        if products < max(MANY, OFTEN * int(full.sum())):
             return None
         width = -(-(n + VECTOR) // VECTOR) * VECTOR
         ahead = [[(a, a + -(-(b - a) // VECTOR) * VECTOR) for a, b in _runs(full[k], k + 1, n)] for k in range(n)]
