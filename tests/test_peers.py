@@ -139,6 +139,9 @@ def test_settings_that_came_close_are_timed_as_well(peers):
     assert [t.knob for t in peers.measure.contenders(trials[3:], 1e-4)] == [1.1]
     assert [t.knob for t in peers.measure.contenders(trials, 1.0)] == [0.1]
     assert peers.measure.contenders(trials, 1e-9) == []
+    cells = [peers.measure.Cell(trials[0], seconds) for seconds in ([2.0, 1.5], [3.0, 1.0], [1.1, 1.2])]
+    assert peers.measure.quickest(cells) is cells[1]
+    assert peers.measure.quickest([]) is None
 
 
 def others(data):

@@ -129,6 +129,11 @@ def contenders(trials: list[Trial], level: float) -> list[Trial]:
     return [t for t in good[:CLOSE] if t.seconds <= NEAR * good[0].seconds]
 
 
+def quickest(cells: list[Cell]) -> Cell | None:
+    """Of those that were timed in turns."""
+    return min(cells, key=lambda cell: cell.best, default=None)
+
+
 def rounds(cells: list[Cell], repeats: int) -> None:
     """Time all cells in turns.
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from peers import figures, gradients, long, page, reference, solvers, starts
-from peers.measure import CAP, Cell, Trial, contenders, rounds, search
+from peers.measure import CAP, Cell, Trial, contenders, quickest, rounds, search
 from peers.problems import PROBLEMS, Problem
 from peers.solvers.base import Peer, clock
 
@@ -103,7 +103,7 @@ def accuracy(problem: Problem, peers: dict[str, Peer], repeats: int, quick: bool
     fixed = 0.0
     with quiet():
         rounds(cells, repeats)
-        chosen = {name: [min(row, key=lambda c: c.best, default=None) for row in rows] for name, rows in close.items()}
+        chosen = {name: [quickest(row) for row in rows] for name, rows in close.items()}
         ours = next((c.trial for c in chosen.get("dalembert", []) if c is not None), None)
         if ours is not None:
             fixed = fixed_cost(problem, peers["dalembert"], ours, repeats)

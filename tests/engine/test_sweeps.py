@@ -4,6 +4,11 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.engine.case import prepare
+from dalembert.engine.machine import VirtualMachine
+from dalembert.engine.native import Native
+from dalembert.engine.runners import Engine
+from dalembert.methods.base import find
 
 
 def moved():
@@ -150,6 +155,20 @@ def test_newton_takes_over_where_sweeps_do_not_contract():
     assert swept.stats["engine"] == "compiled, by sweeps"
     assert swept.stats["swept_steps"] == 0
     np.testing.assert_allclose(swept.q, newton.q, rtol=0, atol=1e-11)
+
+
+def test_what_cannot_be_swept_is_compiled_where_that_pays(monkeypatch):
+    """By the length of the run: to the last bit as by the virtual machine, which makes the blocks of a short one."""
+    stiff = da.Mechanical(("x", "y"), mass=[1.0, 1.0], potential=lambda q: 5e5 * q[0] ** 2 + q[1] ** 4 / 4)
+    options = {"t_end": 3.0, "step": 0.02, "q": [1.0, 1.0], "v": [0.0, 0.0]}
+    engine = prepare(stiff, find("gauss-3"))
+    assert isinstance(engine._newton(150), VirtualMachine)
+    assert isinstance(engine._newton(10**6), Native)
+    runs = [da.simulate(stiff, "gauss-3", compile=True, **options)]
+    monkeypatch.setattr(Engine, "_pays", lambda self, steps: True)
+    runs.append(da.simulate(stiff, "gauss-3", compile=True, **options))
+    assert [run.stats["swept_steps"] for run in runs] == [0, 0]
+    np.testing.assert_array_equal(runs[0].q, runs[1].q)
 
 
 def test_blocks_of_both_kinds_follow_each_other():

@@ -2,6 +2,7 @@
 
 import ctypes
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -32,6 +33,16 @@ def damped():
     )  # fmt: skip
 
 
+def tabulated():
+    """A potential from a table, another that changes with time."""
+    x = np.linspace(-6, 6, 61)
+    table = ca.interpolant("table", "bspline", [x.tolist()], np.cos(x).tolist())
+    return da.Mechanical(
+        2, mass=[1.0, 2.0], potential=lambda q, t: -2 * table(q[0]) + (1 + 0.1 * np.sin(3 * t)) * (q[1] - q[0]) ** 2 / 2,
+        initial={"q": [1.0, 0.5], "v": [0.0, 0.1]},
+    )  # fmt: skip
+
+
 CASES = [
     (da.catalog.double_pendulum, "rattle"),
     (da.catalog.double_pendulum, "lobatto-pair-3"),
@@ -39,6 +50,8 @@ CASES = [
     (angle_pendulum, "gauss-2"),
     (damped, "energy-momentum"),
     (damped, "rk4"),
+    (tabulated, "rattle"),
+    (tabulated, "gauss-2"),
 ]
 
 
@@ -116,6 +129,15 @@ def test_what_cannot_be_a_pair_is_left_alone():
     assert call(0.08, 50.0, 25.0, *pointers, ctypes.cast(ctypes.pointer(rule), place)) == -1
     np.testing.assert_array_equal(other, 0.0)
     np.testing.assert_array_equal(to, origin)
+
+
+def test_rows_under_a_controller_with_tables_and_time():
+    """Those of the controller in Python."""
+    system, common = tabulated(), dict(t_end=3.0, step=0.01, adaptive="error")
+    for method in ("rattle", "gauss-2"):
+        machine, native = (da.simulate(system, method, compile=how, **common) for how in (False, True))
+        np.testing.assert_array_equal(native.t, machine.t)
+        np.testing.assert_array_equal(native.x, machine.x)
 
 
 def test_long_steps_are_not_written_twice():

@@ -20,7 +20,7 @@ from dalembert.engine.tape import Rows
 from dalembert.errors import CompilerError
 
 LOOKS = 8  # at the accuracy of compiled sweeps in one sweep through a run, at least
-LARGEST_COMPILED = 40_000  # operations of a step beyond which sweeps through it are made in batches
+LARGEST = 40_000  # operations of a step beyond which sweeps through it are made in batches
 AGREE = 1e-8  # relative: what the fixed pivots may differ by from partial pivoting in one step
 
 _MAKERS: dict[str, Callable[[Changes], Sweep]] = {"ahead": adjoint.ahead, "back": adjoint.back, "second": adjoint.second}
@@ -57,7 +57,7 @@ class Sweeps:
         if self.program.large or compile is False:
             return None
         operations = self.program.operations
-        if operations > LARGEST_COMPILED or compiler.find() is None:
+        if operations > LARGEST or compiler.find() is None:
             return None
         if kind in self._native:
             return self._native[kind]

@@ -133,8 +133,8 @@ class Loop:
         self.room += loops.room
         change = [g.symbol(own.at(loops.n * loops.width + loops.unknowns[i]), ITERATE) for i in range(stage.n)]
         moved = change if stage.linear else [g.operation(ca.OP_SUB, [a, b]) for a, b in zip(x, change, strict=True)]
-        at = [g.constant(0.0)] * stage.n if stage.linear else x
-        begun, kept = (g.load(stage.weights, [at, scale])[0] for at in (at, moved if stage.linear else x))
+        places = ([g.constant(0.0)] * stage.n, moved) if stage.linear else (x, x)
+        begun, kept = (g.load(stage.weights, [at, scale])[0] for at in places)
         names = [g.symbol(f"c{k}_{j}", ITERATE) for j in range(len(kept))]
         renew = [moved, *g.load(stage.sized, [change, first, begun, scale]), kept]
         update = [[g.operation(ca.OP_SUB, [a, b]) for a, b in zip(x, change, strict=True)]]

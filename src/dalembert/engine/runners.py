@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
@@ -75,8 +75,7 @@ class Engine:
         self._others = others or Cache()
         self._machine: VirtualMachine | None = None
         self._native: dict[bool, Native] = {}
-        self._swept: Swept | None = None
-        self._unswept = 0  # steps of blocks that could not be swept
+        self._sweeps: Native | None = None
         self._pivoted: Pivoted | None = None
         self._sparse: Sparse | None = None
         self._careful: Careful | None = None
@@ -156,17 +155,16 @@ class Engine:
     def _sweepable(self) -> bool:
         return sweeps.suits(self.program)
 
-    def swept(self) -> Swept:
-        if self._swept is None:
-            self._swept = Swept(Native(self.program, sweeps.source(self.program), sweeps.FLAGS), self._newton)
-        return self._swept
+    def swept(self, steps: int) -> Swept:
+        """Sweeps, in a run of so many steps."""
+        self._sweeps = self._sweeps or Native(self.program, sweeps.source(self.program), sweeps.FLAGS)
+        return Swept(self._sweeps, partial(self._newton, steps))
 
-    def _newton(self) -> Runner:
-        """Newton's iteration for what cannot be swept."""
+    def _newton(self, steps: int) -> Runner:
+        """Newton's iteration for what cannot be swept: compiled where that would pay for a run of so many steps."""
         if self.program.large:
             return self.sparse()
-        self._unswept += sweeps.BLOCK  # few of them are not worth a compiler
-        if True not in self._native and (self.program.written > LARGEST_COMPILED or not self._pays(self._unswept)):
+        if self.program.written > LARGEST_COMPILED or not self._pays(steps):
             return self.machine()
         try:
             return self.native()
@@ -191,7 +189,7 @@ class Engine:
         swept = equal and compile in (True, "auto") and self._sweepable
         if swept and (compile is True or (compiler.find() and steps * sweeps.saved(self.program) > sweeps.PRICE)):
             try:
-                return self.swept()
+                return self.swept(steps)
             except CompilerError:  # a compiler that does not work is as good as none
                 if compile is True:
                     raise

@@ -22,7 +22,7 @@ CONSTANTS |= {f"P{k}": value for k, value in enumerate(POWERS)}
 
 def controlled(program: Program) -> str:
     """The C source of a program with the loop of steps under a controller; a short step is written out wherever it is made."""
-    pairs = program.operations <= PAIRED
+    pairs = program.operations <= PAIRED and all(stage.loops is None for stage in program.stages)
     sizes = {"STATES": program.n_state, "LAMS": program.n_lam, "UNKNOWNS": program.n_unknowns, "KEPT": program.n_kept}
     sizes |= {"INPUTS": program.n_u, "WORKING": int(program.working), "WEIGH_EVERY": WEIGH_EVERY, "SOLVES": len(program.stages)}
     step = "inline __attribute__((always_inline))" if program.operations <= SHORT else "__attribute__((noinline))"

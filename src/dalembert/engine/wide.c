@@ -1,4 +1,4 @@
-/* Vectors of DA_W numbers, as long as the processor has them where that is not defined, and what numbers have operators for and vectors have not. */
+/* Vectors of DA_W numbers, or as long as the processor has them, and what numbers have operators for and vectors have not. */
 
 #if defined(__GNUC__) && !defined(__clang__)
 #define DA_UNROLL _Pragma("GCC unroll 8")

@@ -10,10 +10,13 @@ from typing import TypeVar
 
 import casadi as ca
 
+from dalembert.locks import Lock
+
 SX = ca.SX
 T = TypeVar("T")
 SPECIAL = frozenset({ca.OP_OUTPUT, ca.OP_INPUT, ca.OP_CONST, ca.OP_CALL})  # what is no operation on numbers
 FEW = 8  # operations: fewer are done one by one
+_WRITING = Lock()
 
 
 class Listing:
@@ -140,10 +143,14 @@ def called(function: ca.Function, values: list[SX]) -> list[SX]:
 
 @contextmanager
 def as_written() -> Iterator[None]:
-    """Expressions made inside are not simplified: a product with a reciprocal stays one, what rounding leaves stays."""
-    simplify = ca.GlobalOptions.getSimplificationOnTheFly()
-    ca.GlobalOptions.setSimplificationOnTheFly(False)
-    try:
-        yield
-    finally:
-        ca.GlobalOptions.setSimplificationOnTheFly(simplify)
+    """Expressions made inside are not simplified: a product with a reciprocal stays one, what rounding leaves stays.
+
+    The option is that of the whole process, so that one thread at a time is in here.
+    """
+    with _WRITING:
+        simplify = ca.GlobalOptions.getSimplificationOnTheFly()
+        ca.GlobalOptions.setSimplificationOnTheFly(False)
+        try:
+            yield
+        finally:
+            ca.GlobalOptions.setSimplificationOnTheFly(simplify)
