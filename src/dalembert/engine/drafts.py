@@ -68,22 +68,22 @@ class Draft:
         self.guess = SX.zeros(n) if self.linear else fast.guess
         given, moving = [*common, factors.all], [ca.veccat(*others), self.x]
         if self.loops is None:
-            self.changes = self._collected(self._eliminated(), given, [*moving, self.at, self.scale], factors)
+            self.changes = self._collected(self._eliminated(), given, [*moving, self.at], [self.scale], factors)
         else:
             entries, self.residual, self.right = self._collected(
-                [self.J.nz[:], ca.densify(self.residual), ca.densify(self.right)], given, moving, factors
+                [self.J.nz[:], ca.densify(self.residual), ca.densify(self.right)], given, moving, [], factors
             )
             self.J = SX(self.J.sparsity(), entries)
 
     @staticmethod
-    def _collected(expressions: list[SX], given: list[SX], moving: list[SX], factors: Factors) -> list[SX]:
+    def _collected(expressions: list[SX], given: list[SX], moving: list[SX], more: list[SX], factors: Factors) -> list[SX]:
         """Expressions with their fixed factors taken out, where there are not too many operations to go through."""
-        inputs = [*given, *moving]
+        inputs = [*given, *moving, *more]
         with as_written():
             function = ca.Function("change", inputs, expressions)
             if function.n_instructions() >= LONG:
                 return expressions
-            new = factors.collected(function, inputs, (2, 4), range(len(given), len(given) + 3))
+            new = factors.collected(function, inputs, (2, 4), range(len(given), len(given) + len(moving)))
             return shared(new[:2]) + new[2:]
 
     def _eliminated(self) -> list[SX]:

@@ -1,9 +1,9 @@
 """Elimination in loops of C, for matrices that are too full to be written out as straight lines.
 
 A full matrix of 43 unknowns takes 25 000 products: as expressions they take a compiler a quarter of a minute, and more than
-the processor's caches hold. The same products in the same order, in loops over rows, give the same bits in a third of the
-time. Rows and columns stand in the order of elimination, so that what a pivot acts on lies together; runs of columns are
-lengthened to whole vectors over zeros, which change nothing (but what is not finite, and fails either way).
+the processor's caches hold. The same products in the same order, in loops over rows, give the same bits. Rows and columns
+stand in the order of elimination, so that what a pivot acts on lies together; runs of columns are lengthened to whole vectors
+over zeros, which change nothing (but what is not finite, and fails either way).
 """
 
 from __future__ import annotations

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TypeVar
 
 import casadi as ca
 
-from dalembert.locks import Lock
+from dalembert.systems.options import option
 
 SX = ca.SX
 T = TypeVar("T")
 SPECIAL = frozenset({ca.OP_OUTPUT, ca.OP_INPUT, ca.OP_CONST, ca.OP_CALL})  # what is no operation on numbers
 FEW = 8  # operations: fewer are done one by one
-_WRITING = Lock()
 
 
 class Listing:
@@ -141,16 +140,6 @@ def called(function: ca.Function, values: list[SX]) -> list[SX]:
     return [x for out in function.call(arguments, False, True) if out.nnz() for x in ca.vertsplit(ca.densify(out.nz[:]))]
 
 
-@contextmanager
-def as_written() -> Iterator[None]:
-    """Expressions made inside are not simplified: a product with a reciprocal stays one, what rounding leaves stays.
-
-    The option is that of the whole process, so that one thread at a time is in here.
-    """
-    with _WRITING:
-        simplify = ca.GlobalOptions.getSimplificationOnTheFly()
-        ca.GlobalOptions.setSimplificationOnTheFly(False)
-        try:
-            yield
-        finally:
-            ca.GlobalOptions.setSimplificationOnTheFly(simplify)
+def as_written() -> AbstractContextManager[None]:
+    """Expressions made inside are not simplified: a product with a reciprocal stays one, what rounding leaves stays."""
+    return option("SimplificationOnTheFly", False)

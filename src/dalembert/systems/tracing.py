@@ -9,7 +9,6 @@ from __future__ import annotations
 import inspect
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TypeVar, overload
 
@@ -18,31 +17,15 @@ from casadi import SX
 from numpy.typing import ArrayLike
 
 from dalembert.errors import ModelError, suggest
-from dalembert.locks import Lock
 from dalembert.systems import interp as interp  # what NumPy's own function does with symbols
+from dalembert.systems.options import option
 from dalembert.systems.symbolic import Array, Scalar, symbols, to_sx
 
 __all__ = ["Array", "Model", "Scalar", "call", "symbols", "to_sx", "unpack"]
 
 Model = Callable[..., object] | ArrayLike | SX  # what a user gives for a role: a function of NumPy arrays, or a constant
 T = TypeVar("T")
-_LOCK = Lock()
 _OURS = str(Path(__file__).parents[1])  # where this package lies
-
-
-@contextmanager
-def _numpy_mode(mode: int = 1) -> Iterator[None]:
-    """NumPy calls on CasADi's own values with right shapes and without a FutureWarning, for models that use its functions.
-
-    The option is one for the whole process: it is set while a model function runs, by one thread at a time.
-    """
-    with _LOCK:
-        before = ca.GlobalOptions.getNumpyMode()
-        ca.GlobalOptions.setNumpyMode(mode)
-        try:
-            yield
-        finally:
-            ca.GlobalOptions.setNumpyMode(before)
 
 
 class Lazy(Mapping[str, object]):
@@ -93,7 +76,7 @@ def call(role: str, function: object, arguments: Mapping[str, object], known: Ma
 
 def _guarded(role: str, evaluate: Callable[[], SX]) -> SX:
     try:
-        with _numpy_mode():
+        with option("NumpyMode", 1):  # NumPy calls on CasADi's own values with right shapes and without a FutureWarning
             return evaluate()
     except ModelError as error:
         raise ModelError(f"{role}: {error}{_place(error)}") from error
