@@ -6,6 +6,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dalembert as da
@@ -235,4 +236,93 @@ def test_a_full_disk_never_costs_a_run(tmp_path):
     first, second = ran(code + BOTH, {"DALEMBERT_CACHE": str(tmp_path)})
     assert first == "virtual machine"
     assert "could not be compiled" in second or "failed on the generated step" in second
+    assert entries(tmp_path) == []
+
+
+PIECES = (
+    "double twice(double x);\n"
+    "static double half(double x) { return 0.5 * x; }\n"
+    "\nDA_APART double first(double x)\n{\n    return half(x) + 1;\n}\n"
+    "static double third = 3;\n"
+    "\nDA_APART double second(double x)\n{\n    if (x > 0) {\n        return first(x) * 2;\n    }\n    return 0;\n}\n"
+    "double all(double x) { return first(x) + second(x) + third; }\n"
+)
+
+
+def test_functions_apart_are_units_of_their_own_where_they_are_long(monkeypatch):
+    assert compiler.units(PIECES) == [PIECES]
+    monkeypatch.setattr(compiler, "SHARE", 100)  # the text before the first function is shorter
+    rest, shared = compiler.units(PIECES)
+    monkeypatch.setattr(compiler, "SHARE", 1)
+    assert compiler.units(PIECES) == [rest, shared]  # a unit is longer than what all begin with
+    head = PIECES.split("\nDA_APART")[0]
+    for unit in (rest, shared):
+        assert unit.startswith(compiler.SHARED + "\n" + head)
+        assert unit.count("DA_APART double first(double x);") == unit.count("DA_APART double second(double x);") == 1
+    assert "static double third = 3;" in rest
+    assert "double all" in rest
+    assert "\n{" not in rest
+    assert shared.count("\n{") == 2
+    assert "third" not in shared
+
+
+@pytest.fixture(params=[1, 10**9])
+def divided(request, monkeypatch, tmp_path):
+    """Sources are compiled in as many units as there can be, or in one; how many there were."""
+    monkeypatch.setattr(compiler, "SHARE", request.param)
+    monkeypatch.setenv("DALEMBERT_CACHE", str(tmp_path))
+    counts, plain = [], compiler.units
+
+    def units(source):
+        out = plain(source)
+        counts.append(len(out))
+        return out
+
+    monkeypatch.setattr(compiler, "units", units)
+    yield counts
+    assert max(counts) > 1 if request.param == 1 else counts == len(counts) * [1]
+
+
+RUNS = [
+    ("double_pendulum", "rattle", {}),
+    ("double_pendulum", "rattle", {"adaptive": True}),
+    ("double_pendulum", "lobatto-pair-3", {}),
+    ("four_particles", "gauss-3", {"compile": "newton"}),
+    ("chaplygin_sleigh", "spark-2", {}),
+]
+
+
+@needs_compiler
+@pytest.mark.parametrize(("system", "method", "options"), RUNS, ids=lambda x: x if isinstance(x, str) else "-".join(x))
+def test_units_make_the_steps_of_one(divided, system, method, options):
+    """However a source is divided, its steps are those of the virtual machine, or of sweeps to round-off."""
+    made, free = getattr(da.catalog, system), {k: v for k, v in options.items() if k != "compile"}
+    sol = da.simulate(made(), method, t_end=0.5, step=0.01, **{"compile": True, **options})
+    plain = da.simulate(made(), method, t_end=0.5, step=0.01, compile=False, **free)
+    assert len(divided) > 0
+    if "sweeps" in sol.stats["engine"]:
+        np.testing.assert_allclose(sol.q, plain.q, rtol=0, atol=1e-13)
+    else:
+        np.testing.assert_array_equal(sol.q, plain.q)
+
+
+@needs_compiler
+def test_units_make_the_gradients_and_members_of_one(divided):
+    run = {"t_end": 0.5, "step": 0.01}
+    found, plain = (
+        da.sensitivity(da.catalog.double_pendulum(), "rattle", compile=way, **run).jacobian("q", "m1") for way in (True, False)
+    )
+    np.testing.assert_allclose(found, plain, rtol=1e-12, atol=1e-12)
+    system = da.catalog.double_pendulum()
+    members = da.ensemble(system, "rattle", samples={"m1": [1.0, 2.0, 3.0]}, compile=True, **run)
+    alone = da.simulate(system, "rattle", parameters={"m1": 3.0}, compile=False, **run)
+    np.testing.assert_array_equal(members.q[2], alone.q)
+
+
+@needs_compiler
+def test_an_error_in_one_unit_is_told(monkeypatch, tmp_path):
+    monkeypatch.setattr(compiler, "SHARE", 1)
+    monkeypatch.setenv("DALEMBERT_CACHE", str(tmp_path))
+    with pytest.raises(da.CompilerError, match="unknown_thing"):
+        compiler.load(PIECES.replace("half(x) + 1", "unknown_thing + 1"))
     assert entries(tmp_path) == []

@@ -17,6 +17,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 
@@ -25,8 +26,11 @@ from dalembert.errors import CompilerError
 
 # No fast-math and no contraction: compiled steps are those of the virtual machine, bit by bit where libm agrees.
 # Vectors of neighbours are slower than scalars here: what is stored as one is read back as the other.
-FLAGS = ("-fno-tree-vectorize", "-std=c99", "-fPIC", "-shared", "-ffp-contract=off", "-fno-math-errno", "-w")
+FLAGS = ("-fno-tree-vectorize", "-std=c99", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-w")
 LONG = 100_000  # characters of source beyond which -O2 takes longer than -O1 and gains nothing
+SHARE = 100_000  # characters of functions that stand apart which are worth a compiler of their own
+APART = "\nDA_APART "  # how such functions begin; they end with the first brace that begins a line
+SHARED = '#define DA_APART __attribute__((noinline, visibility("hidden")))\n'  # what that is where there are several units
 NATIVE = ("-march=native",)  # where the compiler knows it; libraries are kept for the processor that they were made on
 OTHERS = stat.S_IWGRP | stat.S_IWOTH  # rights of others to write
 DIGITS = 32  # of a digest in a name
@@ -171,16 +175,12 @@ def load(source: str, more: tuple[str, ...] = ()) -> ctypes.CDLL:
 def _compiled(source: str, command: tuple[str, ...], more: tuple[str, ...], place: Path, key: str) -> Path:
     """Compile in a directory of its own, and put the library in its place at once: others may be doing the same."""
     with tempfile.TemporaryDirectory(dir=place, prefix="build-") as directory:
-        c_file, built = Path(directory, "step.c"), Path(directory, "step.so")
-        c_file.write_text(source, encoding="utf-8")
+        stage("compiling")
         for native in (NATIVE, ()):
-            full = [*command, *_flags(source), *more, *native, str(c_file), "-o", str(built), "-lm"]
-            stage("compiling")
-            run = subprocess.run(full, capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL)
-            if run.returncode == 0 and built.is_file():
+            built, said = build(source, command, (*more, *native), Path(directory))
+            if built is not None:
                 break
         else:
-            said = run.stderr.strip()[-400:] or "it wrote no library"
             raise CompilerError(f"{command[0]} failed on the generated step: {said}")
         built.chmod(0o700)
         for entry in place.glob(f"step-{key}-*.so"):
@@ -189,3 +189,70 @@ def _compiled(source: str, command: tuple[str, ...], more: tuple[str, ...], plac
         target = place / f"step-{key}-{_digest(built)}.so"
         built.replace(target)
         return target
+
+
+def build(source: str, command: tuple[str, ...], more: tuple[str, ...], folder: Path) -> tuple[Path | None, str]:
+    """The shared library of a source, made in a folder, and what the compiler said; None where it made none."""
+    texts, flags, built = units(source), (*_flags(source), *more), folder / "step.so"
+    files = [folder / f"step{k}.c" for k in range(len(texts))]
+    for file, text in zip(files, texts, strict=True):
+        file.write_text(text, encoding="utf-8")
+    if len(files) == 1:
+        done = _run([[*command, *flags, "-shared", str(files[0]), "-o", str(built), "-lm"]])
+    else:
+        objects = [str(file.with_suffix(".o")) for file in files]
+        done = _run([[*command, *flags, "-c", str(file), "-o", out] for file, out in zip(files, objects, strict=True)])
+        if not any(code for code, _ in done):
+            done = _run([[*command, "-shared", *objects, "-o", str(built), "-lm"]])
+    failed = [said for code, said in done if code]
+    said = "".join(failed).strip()[-400:] or "it wrote no library"
+    return (None if failed or not built.is_file() else built), said
+
+
+def units(source: str) -> list[str]:
+    """The translation units of a source: what stands apart is compiled beside the rest where it is long.
+
+    They do not depend on the machine. All begin with what comes before the first function that stands apart; each is longer than
+    that, which may hold large tables.
+    """
+    head, *pieces = source.split(APART)
+    functions, rest = list[str](), list[str]()
+    for piece in pieces:
+        body, brace, more = piece.partition("\n}\n")
+        functions.append(f"DA_APART {body}{brace}")
+        rest.append(more)
+    share, shares = max(SHARE, len(head)), list[str]()
+    for function in functions:
+        if not shares or len(shares[-1]) >= share:
+            shares.append("")
+        shares[-1] += function
+    if sum(map(len, functions)) < share:
+        return [source]
+    declared = "\n".join([SHARED, head, *(function.partition("\n{")[0] + ";" for function in functions)])
+    return ["\n".join([declared, own]) for own in ("\n".join(rest), *shares)]
+
+
+def _run(commands: list[list[str]]) -> list[tuple[int, str]]:
+    """Run commands, as many at once as there are cores: how each ended, and what it said. An interrupt ends them."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def run(command: list[str]) -> tuple[int, str]:
+        process = subprocess.Popen(
+            command, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
+        )
+        begun.append(process)
+        said = process.communicate()[1]
+        return process.returncode, said
+
+    with ThreadPoolExecutor(available()) as pool:
+        try:
+            return list(pool.map(run, commands))
+        except BaseException:
+            for process in begun:
+                process.kill()
+            raise
+
+
+def available() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -37,7 +37,9 @@ typedef struct {
 HEAD = f"""#include <math.h>
 #include <string.h>
 #define DA_EXPORT __attribute__((visibility("default")))
-#define DA_RARE static __attribute__((noinline))
+#ifndef DA_APART /* functions that a compiler can be given beside the rest */
+#define DA_APART static __attribute__((noinline))
+#endif
 #define DA_RARELY(x) __builtin_expect(!!(x), 0)
 static inline double da_sign(double x) {{ return x < 0 ? -1.0 : x > 0 ? 1.0 : x; }}
 {RECORDS}"""
@@ -290,7 +292,7 @@ def rare(program: Program, functions: list[ca.Function]) -> tuple[str, int]:
             else:
                 head, end = f"double {name}{k}({COLD[0]})", [f"return {w.use(values[0])};"]
             text = "\n    ".join([*body, *end])
-            texts += [w.functions(), f"DA_RARE {head}\n{{\n    {text}\n}}\n"]
+            texts += [w.functions(), f"DA_APART {head}\n{{\n    {text}\n}}\n"]
             room = max(room, w.work)
     return "\n".join(texts), room
 

@@ -7,8 +7,6 @@ typedef double M __attribute__((vector_size(8 * DA_W), may_alias, aligned(8)));
 #define DA_EACH(s) S[(s) * DA_W + e]
 #define DA_PLACE double *restrict S, const double *const *in, const long *rows, const long *each, const long *at, long j
 
-DA_EXPORT const long da_work = ($slots + 1) * DA_W;
-
 static inline __attribute__((always_inline)) W da_rows(const double *first, const long *at, long row)
 {
     W r;
@@ -18,6 +16,8 @@ static inline __attribute__((always_inline)) W da_rows(const double *first, cons
 }
 
 $functions
+
+DA_EXPORT const long da_work = ($slots + 1) * DA_W;
 
 DA_EXPORT void da_sweep(long steps, long count, const double *const *in, const long *rows, const long *each,
                         double *const *out, double *restrict S)

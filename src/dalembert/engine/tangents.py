@@ -176,7 +176,7 @@ class _Text:
         parts = []
         for k in range(len(self.parts)):
             body = "\n    ".join(self._statements(k))
-            parts.append(f"DA_RARE void part{k}(DA_PLACE)\n{{\n    {body}\n}}\n")
+            parts.append(f"DA_APART void part{k}(DA_PLACE)\n{{\n    {body}\n}}\n")
         loop = template("tangents.c").substitute(
             fields, slots=len(self.slots), backwards=int(self.sweep.backwards),
             functions="\n".join([self.vectors.functions(), *parts]),

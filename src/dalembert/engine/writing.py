@@ -111,7 +111,7 @@ class Writer:
         for k, (part, lines) in enumerate(bodies):
             kept = [f"w[{self._slots[v]}] = t{v};" for v in part if isinstance(v, int) and v in self._slots]
             body = "\n    ".join([*lines, *kept])
-            out.append(f"static __attribute__((noinline)) void {self._prefix}{k}({self._parameters})\n{{\n    {body}\n}}\n")
+            out.append(f"DA_APART void {self._prefix}{k}({self._parameters})\n{{\n    {body}\n}}\n")
         return "\n".join(out)
 
     def _body(self, part: list[int] | list[str]) -> list[str]:

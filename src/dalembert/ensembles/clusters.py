@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dalembert.engine import control
+from dalembert.engine.compiler import available
 from dalembert.engine.progress import Bar
 from dalembert.ensembles.job import Job, make
-from dalembert.ensembles.local import available
 from dalembert.ensembles.reductions import Reductions
 from dalembert.ensembles.running import Blocks
 from dalembert.ensembles.samples import Samples

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -12,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from dalembert.checking import whole
 from dalembert.engine import control
+from dalembert.engine.compiler import available
 from dalembert.engine.progress import Bar
 from dalembert.ensembles.collecting import Collected
 from dalembert.ensembles.job import Job, make
@@ -82,11 +82,6 @@ def ensemble(
     blocks, out = job.blocks(drawn.members), job.collected(drawn)
     _run(job, blocks, drawn, out, threads, progress)
     return out.dataset({"engine": blocks.name, "cores": threads, "seconds": time.perf_counter() - begun})
-
-
-def available() -> int:
-    """Cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _run(job: Job, blocks: Blocks, samples: Samples, out: Collected, threads: int, progress: bool | None) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import platform
-import subprocess
 import tempfile
 import zipfile
 from collections.abc import Mapping
@@ -95,7 +94,7 @@ def export_fmu(
     token = f"{{{key[:8]}-{key[8:12]}-{key[12:16]}-{key[16:20]}-{key[20:32]}}}"
     source = Source(system, program, values, rule).text(version, token, step)
     facts = description.Facts(system.name, name, token, str(case.method), case.t0, case.t0 + 1000 * step, step)
-    built = _compiled(source, name) if binary else b""
+    built = _compiled(source) if binary else b""
     with writing(file) as temporary, zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
         said = description.second if version == "2.0" else description.third
         archive.writestr("modelDescription.xml", said(facts, values))
@@ -137,19 +136,15 @@ def _serves(engine: Engine, case: Case, step: float) -> bool:
     raise MethodError(f"the first step of {step:g} cannot be made, so it is not exported; use a smaller one")
 
 
-def _compiled(source: str, name: str) -> bytes:
+def _compiled(source: str) -> bytes:
     """The shared library of a source, for any machine of this kind."""
     command = compiler.find()
     if command is None:
         raise CompilerError("an FMU needs a C compiler; install one (gcc, clang, or: pip install 'dalembert[compiler]')")
     with tempfile.TemporaryDirectory(prefix="dalembert-fmu-") as folder:
-        c_file, built = Path(folder, f"{name}.c"), Path(folder, f"{name}.so")
-        c_file.write_text(source, encoding="utf-8")
-        flags = ["-O2" if len(source) < compiler.LONG else "-O1", *compiler.FLAGS, "-fvisibility=hidden"]
-        full = [*command, *flags, str(c_file), "-o", str(built), "-lm"]
-        run = subprocess.run(full, capture_output=True, text=True, errors="replace", check=False, stdin=subprocess.DEVNULL)
-        if run.returncode or not built.is_file():
-            raise CompilerError(f"{command[0]} failed on the source of the FMU: {run.stderr.strip()[-400:]}")
+        built, said = compiler.build(source, command, ("-fvisibility=hidden",), Path(folder))
+        if built is None:
+            raise CompilerError(f"{command[0]} failed on the source of the FMU: {said}")
         return built.read_bytes()
 
 
