@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -222,6 +223,41 @@ def gradients(repeat: int) -> None:
     console.print(table)
 
 
+def larger_gradients(repeat: int) -> None:
+    """Gradients through 4000 steps with larger matrices, compiled and in batches of the virtual machine (CPU time)."""
+    import dalembert as da
+
+    table = Table(title="gradients through 4000 steps with larger matrices, h = 0.001 (CPU time; set-up by the clock)")
+    for column in ("system and method", "run, us / step", "set-up, s", "gradient, us / step", "in runs", "in batches, us / step"):
+        table.add_column(column, justify="left" if column == "system and method" else "right")
+    four, chain = da.catalog.four_particles, da.catalog.chain
+    cases = ((four, "gauss-3"), (four, "lobatto-pair-4"), (four, "lobatto-pair-5"), (partial(chain, 8), "gauss-3"),
+             (partial(chain, 8), "lobatto-pair-4"), (partial(chain, 16), "lobatto-pair-3"))  # fmt: skip
+    for make, method in cases:
+        system, options = make(), {"t_end": 4.0, "step": 0.001, "progress": False}
+
+        def best(call, count):
+            times = []
+            for _ in range(count):
+                begun = time.process_time()
+                call()
+                times.append((time.process_time() - begun) / 4000 * 1e6)
+            return min(times)
+
+        found = da.sensitivity(system, method, compile=True, **options)
+        begun = time.perf_counter()
+        found.gradient(lambda q: q @ q)
+        setup = time.perf_counter() - begun
+        batches = da.sensitivity(system, method, compile=False, **options)
+        run = best(partial(da.simulate, system, method, compile=True, save_every=4000, **options), max(5, repeat))
+        gradient = best(lambda: found.gradient(lambda q: q @ q), max(5, repeat))  # noqa: B023
+        other = best(lambda: batches.gradient(lambda q: q @ q), 2)  # noqa: B023
+        table.add_row(
+            f"{system.name}, {method}", f"{run:.2f}", f"{setup:.1f}", f"{gradient:.2f}", f"{gradient / run:.1f}", f"{other:.0f}"
+        )
+    console.print(table)
+
+
 def with_stages() -> None:
     """Three stages on both pendulums for 24 000 steps, end to end in a fresh process' state, beside Symank's table (2025)."""
     import dalembert as da
@@ -393,6 +429,7 @@ def main() -> None:
         against_c(repeat)
         every_method(repeat)
         gradients(repeat)
+        larger_gradients(repeat)
         with_stages()
         full(repeat)
         accurate(repeat)

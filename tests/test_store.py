@@ -116,6 +116,7 @@ def test_a_killed_process_leaves_a_store_to_go_on_from(tmp_path):
     process.stdout.readline()
     while process.poll() is None and not ((path / "zarr.json").exists() and len(da.open(path)) > 200):
         pass
+    assert process.poll() is None
     with pytest.raises(da.MethodError, match="another run is writing"):
         da.simulate(DOUBLE, "rattle", t_end=1e6, step=0.01, compile=False, store=path)
     os.kill(process.pid, signal.SIGKILL)

@@ -116,7 +116,7 @@ def test_when_sweeps_are_compiled(monkeypatch, tmp_path):
     assert Sweeps(program).compiled("back", "auto", 100_000) is not None
     assert Sweeps(program).compiled("back", "auto", 10_000) is not None  # it has been compiled before
     assert Sweeps(program).compiled("back", False, 100_000) is None
-    monkeypatch.setattr(module, "LARGEST", 10)
+    monkeypatch.setattr(module, "LONGEST", 10)
     assert Sweeps(program).compiled("back", True, 100_000) is None
     monkeypatch.undo()
     monkeypatch.setattr(module.compiler, "find", lambda: None)

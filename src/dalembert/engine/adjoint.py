@@ -27,16 +27,17 @@ from dalembert.systems.instructions import as_written
 
 SX = ca.SX
 ROWS = (("state", STEP), ("t", STEP), ("h", RUN), ("u", STEP), ("par", RUN), ("x", STEP))
+CARRIED = {"ahead": ("state_dot",), "back": ("bar",), "second": ("bar", "bar_dot")}  # what kinds of sweeps carry along
 
 
 @dataclass(frozen=True)
 class Sweep:
     """One step of a loop over a run.
 
-    `prelude` gives what depends on `h` and parameters alone, the last argument of the function. `levels` say how often each other
-    argument changes: RUN never, STEP with the step, ITERATE with the step and the direction. The first outputs replace the
-    arguments called `carried`, in their order; `added` further ones are added up over all steps, and those that are left are
-    written, a row for each step.
+    `prelude` gives what depends on `h` and parameters alone, the last argument of the function. `levels` say how often each of
+    the first arguments changes: RUN never, STEP with the step, ITERATE with the step and the direction; those between are what
+    the loop itself finds. The first results replace the arguments called `carried`, in their order; `added` further ones are
+    added up over all steps, and those that are left are written, a row for each step.
     """
 
     name: str
@@ -49,7 +50,7 @@ class Sweep:
 
     @cached_property
     def names(self) -> list[str]:
-        """Of all arguments but those of the prelude."""
+        """Of the arguments that come from outside."""
         return [self.function.name_in(i) for i in range(len(self.levels))]
 
 
@@ -128,26 +129,31 @@ class Changes:
         D = ca.substitute(ca.densify(D), ca.vertcat(own_b, own_w), ca.vertcat(b, w))
         return D[self.z.numel() :], D[: self.z.numel()]
 
-    def sweep(
-        self, name: str, more: dict[str, tuple[SX, int]], outputs: list[SX], carried: tuple[str, ...], backwards: bool
-    ) -> Sweep:
-        """A loop over steps with these further arguments, which change as often as their levels say."""
-        values = [*self.common, self.x, *(symbol for symbol, _ in more.values())]
-        names, factors = [*(row for row, _ in ROWS), *more], Factors()
+    def sweep(self, kind: str, more: dict[str, SX], outputs: list[SX], found: list[SX] | None = None) -> Sweep:
+        """A loop over steps with these further arguments; the function has `found` beside them."""
+        values = [*self.common, self.x, *more.values(), *(found or [])]
+        names, factors = [*(row for row, _ in ROWS), *more, *(f"found{i}" for i in range(len(found or [])))], Factors()
         outputs, places = [ca.densify(e) for e in outputs], [f"out{i}" for i in range(len(outputs))]
         with as_written():
-            function = ca.Function(name, values, outputs)
+            function = ca.Function(kind, values, outputs)
             if function.n_instructions() < LONG:
                 outputs = factors.collected(function, values, (2, 4))  # h and parameters
-            function = ca.Function(name, [*values, factors.all], outputs, [*names, "constants"], places)
-        levels = (*(level for _, level in ROWS), *(level for _, level in more.values()))
+            function = ca.Function(kind, [*values, factors.all], outputs, [*names, "constants"], places)
+        backwards, slope = kind != "ahead", STEP if kind == "back" else ITERATE
+        levels = (*(level for _, level in ROWS), *(slope if name == "slope" else ITERATE for name in more))
         prelude = factors.prelude(self.h, self.par)
-        return Sweep(name, function, prelude, levels, carried, 1 if backwards else 0, backwards)
+        return Sweep(kind, function, prelude, levels, CARRIED[kind], 1 if backwards else 0, backwards)
 
-    def directions(self, suffix: str) -> dict[str, SX]:
-        """Symbols for a change of state, parameters and inputs."""
-        names = (f"state_{suffix}", f"par_{suffix}", f"u_{suffix}")
-        return {name: SX.sym(name, size) for name, size in zip(names, self.sizes, strict=True)}
+    def arguments(self, kind: str) -> dict[str, SX]:
+        """What a sweep takes beside the rows of a run: what is carried, slopes of a cost, directions."""
+        n, p, m = self.sizes
+        dots = {"state_dot": n, "par_dot": p, "u_dot": m}
+        slopes = {
+            "back": dict.fromkeys(("bar", "slope"), n),
+            "second": dict.fromkeys(("bar", "bar_dot", "slope", "slope_dot"), n),
+        }
+        sizes = {**slopes.get(kind, {}), **({} if kind == "back" else dots)}
+        return {name: SX.sym(name, size) for name, size in sizes.items()}
 
 
 def _column(*parts: SX) -> SX:
@@ -156,29 +162,26 @@ def _column(*parts: SX) -> SX:
 
 def ahead(changes: Changes) -> Sweep:
     """Tangents: (state, parameters, inputs) -> next state, for any number of directions."""
-    more = changes.directions("dot")
+    more = changes.arguments("ahead")
     _, after = changes.tangent(ca.vertcat(*more.values()))
-    return changes.sweep("ahead", {k: (e, ITERATE) for k, e in more.items()}, [after, after], ("state_dot",), False)
+    return changes.sweep("ahead", more, [after, after])
 
 
 def back(changes: Changes) -> Sweep:
     """Adjoints: next state -> state; those of parameters are added up, those of inputs written."""
-    n = changes.sizes[0]
-    bar, slope = SX.sym("bar", n), SX.sym("slope", n)
-    _, z = changes.adjoint(bar + slope)
-    return changes.sweep("back", {"bar": (bar, ITERATE), "slope": (slope, STEP)}, changes.parts(z), ("bar",), True)
+    more = changes.arguments("back")
+    _, z = changes.adjoint(more["bar"] + more["slope"])
+    return changes.sweep("back", more, changes.parts(z))
 
 
 def second(changes: Changes) -> Sweep:
     """Adjoints and their derivatives in one direction, forward over reverse."""
-    n, dots = changes.sizes[0], changes.directions("dot")
-    names = ("bar", "bar_dot", "slope", "slope_dot")
-    more = {name: SX.sym(name, n) for name in names}
-    z_dot, b, b_dot = ca.vertcat(*dots.values()), more["bar"] + more["slope"], more["bar_dot"] + more["slope_dot"]
+    more = changes.arguments("second")
+    z_dot = ca.vertcat(*(more[name] for name in ("state_dot", "par_dot", "u_dot")))
+    b, b_dot = more["bar"] + more["slope"], more["bar_dot"] + more["slope_dot"]
     x_dot, _ = changes.tangent(z_dot)
     w, z = changes.adjoint(b)
     D_x, D_z = changes.curvature(b, w, x_dot, z_dot)
     _, changed = changes.adjoint(b_dot, D_x)
     (s, _, _), (s_dot, p_dot, u_dot) = changes.parts(z), changes.parts(changed + D_z)
-    arguments = {name: (symbol, ITERATE) for name, symbol in {**more, **dots}.items()}
-    return changes.sweep("second", arguments, [s, s_dot, p_dot, u_dot], ("bar", "bar_dot"), True)
+    return changes.sweep("second", more, [s, s_dot, p_dot, u_dot])

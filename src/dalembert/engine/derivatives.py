@@ -10,6 +10,7 @@ import numpy as np
 
 from dalembert.engine import adjoint, compiler
 from dalembert.engine.adjoint import Changes, Sweep
+from dalembert.engine.blocked import MOST, Blocks
 from dalembert.engine.linear import Linearization
 from dalembert.engine.newton import Array
 from dalembert.engine.program import Program
@@ -20,7 +21,8 @@ from dalembert.engine.tape import Rows
 from dalembert.errors import CompilerError
 
 LOOKS = 8  # at the accuracy of compiled sweeps in one sweep through a run, at least
-LARGEST = 40_000  # operations of a step beyond which sweeps through it are made in batches
+LARGEST = 14_000  # what eliminations may cost that are written out: beyond, compilers take longer than most sweeps
+LONGEST = 100_000  # operations of derivatives beyond which sweeps are made in batches
 AGREE = 1e-8  # relative: what the fixed pivots may differ by from partial pivoting in one step
 
 _MAKERS: dict[str, Callable[[Changes], Sweep]] = {"ahead": adjoint.ahead, "back": adjoint.back, "second": adjoint.second}
@@ -46,22 +48,37 @@ class Sweeps:
         equations = ca.vertcat(*(solve.residual for solve in p.step.solves))
         return SparseLinearization(p.common, ca.vertcat(*p.unknowns), equations, ca.vertcat(*p.step.next.values()))
 
+    @cached_property
+    def blocks(self) -> Blocks:
+        """The derivatives of a step, block by block."""
+        return Blocks(self.changes)
+
+    @cached_property
+    def _writable(self) -> bool:
+        """Whether a compiler can take sweeps."""
+        if isinstance(self.program.step.t, ca.MX) or any(x.numel() > MOST for x in self.program.unknowns):
+            return False
+        return self.blocks.operations[0] <= LONGEST
+
     def _code(self, kind: str) -> tuple[Sweep, str]:
+        """A sweep with its source: eliminations are written out where they are short, else done in loops."""
         if kind not in self._sources:
-            sweep = _MAKERS[kind](self.changes)
-            self._sources[kind] = sweep, source(sweep)
+            if self.blocks.cost <= LARGEST:
+                sweep = _MAKERS[kind](self.changes)
+                self._sources[kind] = sweep, source(sweep)
+            else:
+                self._sources[kind] = self.blocks.sweep(kind)
         return self._sources[kind]
 
     def compiled(self, kind: str, compile: bool | str, steps: int) -> NativeSweep | None:
         """The compiled sweep, where that pays or is wanted: by count of operations, not by the clock."""
-        if self.program.large or compile is False:
-            return None
-        operations = self.program.operations
-        if operations > LARGEST or compiler.find() is None:
+        if compile is False or compiler.find() is None or not self._writable:
             return None
         if kind in self._native:
             return self._native[kind]
-        saved, price = steps * (1e-5 + 4e-9 * operations), 0.2 + 2.5e-4 * operations
+        operations, cost = self.blocks.operations, self.blocks.cost
+        saved = steps * (1e-5 + 5e-9 * sum(operations))
+        price = 0.2 + 6e-4 * cost if cost <= LARGEST else 0.5 + 1.5e-4 * operations[0]
         if compile is not True and saved < 0.02:
             return None
         try:
@@ -163,17 +180,16 @@ def _second(
 def _sound(sweeps: Sweeps, kind: str, native: NativeSweep, row: Rows) -> bool:
     """Whether the compiled sweep and partial pivoting agree on one step."""
     n, p, m = sweeps.changes.sizes
-    one, par, u, zero = np.ones((1, n)), np.ones((1, p)), np.ones((1, 1, m)), np.zeros((1, n))
-    assert isinstance(sweeps.linear, Linearization)
-    A, *_ = sweeps.linear.matrices(row)
+    found, expected = np.ones((1, n)), np.ones((1, n))
+    zero, no_par, par, u = np.zeros((1, n)), np.zeros((1, p)), np.ones((1, p)), np.ones((1, 1, m))
     if kind == "ahead":
-        expected = np.hstack([one, par, u[0]]) @ A[0].T
-        _ahead(native, row, one, par, u, None)
+        _ahead(native, row, found, par, u, None)
+        sweeps.linear.ahead(row, expected, par, u, None)
     else:
-        expected = (one @ A[0])[:, :n]
+        sweeps.linear.back(row, expected, zero, no_par.copy(), None)
         if kind == "back":
-            _back(native, row, one, zero, np.zeros((1, p)), None)
+            _back(native, row, found, zero, no_par, None)
         else:
             dots = np.zeros((1, 1, n)), np.zeros((1, p)), np.zeros((1, 1, m))
-            _second(native, row, (one, np.zeros((1, n))), (zero, zero), dots, np.zeros((1, p)), None)
-    return bool(np.abs(one - expected).max(initial=0.0) <= AGREE * np.abs(expected).max(initial=1.0))
+            _second(native, row, (found, np.zeros((1, n))), (zero, zero), dots, no_par, None)
+    return bool(np.abs(found - expected).max(initial=0.0) <= AGREE * np.abs(expected).max(initial=1.0))

@@ -27,6 +27,37 @@ Runs = list[tuple[int, int]]  # columns from, and to
 
 
 @dataclass(frozen=True)
+class Filled:
+    """A matrix in the order of elimination: the places of rows and unknowns, of its entries, and of those of its factors."""
+
+    rows: list[int]
+    unknowns: list[int]
+    at: list[tuple[int, int]]  # of the entries, column by column as CasADi keeps them
+    full: NDArray[np.bool_]
+    below: list[list[int]]  # for each pivot the rows that it acts on
+    products: int
+
+    @classmethod
+    def of(cls, sparsity: ca.Sparsity, order: Order) -> Filled:
+        n = sparsity.size1()
+        rows, unknowns = [0] * n, [0] * n
+        for place, (i, j) in enumerate(order):
+            rows[i], unknowns[j] = place, place
+        at = [(rows[i], unknowns[j]) for i, j in zip(*sparsity.get_triplet(), strict=True)]
+        full, products = np.zeros((n, n), dtype=bool), 0
+        for i, j in at:
+            full[i, j] = True
+        full[np.arange(n), np.arange(n)] = True
+        below: list[list[int]] = []
+        for k in range(n):
+            under, own = np.flatnonzero(full[k + 1 :, k]) + k + 1, full[k, k + 1 :]
+            full[under, k + 1 :] |= own
+            products += len(under) * int(own.sum())
+            below.append(under.tolist())
+        return cls(rows, unknowns, at, full, below, products)
+
+
+@dataclass(frozen=True)
 class Loops:
     """What loops go through: for each pivot the rows below and the runs of its own row, for each row the runs left of its pivot.
 
@@ -50,26 +81,15 @@ class Loops:
         n = sparsity.size1()
         if n**3 < 3 * MANY or n > LARGEST:
             return None
-        rows, unknowns = [0] * n, [0] * n
-        for place, (i, j) in enumerate(order):
-            rows[i], unknowns[j] = place, place
-        at = [(rows[i], unknowns[j]) for i, j in zip(*sparsity.get_triplet(), strict=True)]
-        full, products = np.zeros((n, n), dtype=bool), 0
-        for i, j in at:
-            full[i, j] = True
-        full[np.arange(n), np.arange(n)] = True
-        below: list[list[int]] = []
-        for k in range(n):
-            under, own = np.flatnonzero(full[k + 1 :, k]) + k + 1, full[k, k + 1 :]
-            full[under, k + 1 :] |= own
-            products += len(under) * int(own.sum())
-            below.append(under.tolist())
-        if products < max(MANY, OFTEN * int(full.sum())):
+        own = Filled.of(sparsity, order)
+        full = own.full
+        if own.products < max(MANY, OFTEN * int(full.sum())):
             return None
         width = -(-(n + VECTOR) // VECTOR) * VECTOR
         ahead = [[(a, a + -(-(b - a) // VECTOR) * VECTOR) for a, b in _runs(full[k], k + 1, n)] for k in range(n)]
         behind = [_runs(full[k], 0, k) for k in range(n)]
-        return cls(n, width, [i * width + j for i, j in at], rows, unknowns, below, ahead, behind, products)
+        entries = [i * width + j for i, j in own.at]
+        return cls(n, width, entries, own.rows, own.unknowns, own.below, ahead, behind, own.products)
 
     @property
     def room(self) -> int:

@@ -1,5 +1,5 @@
 /* A loop over the steps of a run, forwards or backwards. What stands after dollar signs is written from the function of a step;
-   see tangents.py. Entry k of an argument in step i and direction j is in[a][i * rows[a] + j * each[a] + k].
+   see tangents.py and blocked.py. Entry k of an argument in step i and direction j is in[a][i * rows[a] + j * each[a] + k].
    Slot s has a number for each lane: one for each of DA_W steps in succession. */
 
 typedef double M __attribute__((vector_size(8 * DA_W), may_alias, aligned(8)));
@@ -17,12 +17,14 @@ static inline __attribute__((always_inline)) W da_rows(const double *first, cons
 
 $functions
 
-DA_EXPORT const long da_work = ($slots + 1) * DA_W;
+$own
+DA_EXPORT const long da_work = $room * DA_W;
 
 DA_EXPORT void da_sweep(long steps, long count, const double *const *in, const long *rows, const long *each,
                         double *const *out, double *restrict S)
 {
     long at[DA_W], j = 0;
+    memset(S, 0, $room * DA_W * sizeof(double));
     $run
     for (long k = 0; k < steps; k += DA_W) {
         const long lanes = steps - k < DA_W ? steps - k : DA_W;
@@ -33,9 +35,6 @@ DA_EXPORT void da_sweep(long steps, long count, const double *const *in, const l
         $step
         for (j = 0; j < count; j++) {
             $direction
-            for (long e = 0; e < lanes; e++) {
-                $write
-            }
         }
     }
 }

@@ -37,7 +37,94 @@ def source(sweep: Sweep) -> str:
         raise CompilerError(f"{error}; compile='auto' does without") from error
 
 
-class _Text:
+class Pieces:
+    """Values of a graph in lanes, one for each of some steps in succession, in functions of at most `PART` statements.
+
+    `places` are arguments, with what stands for them. Functions belong to phases, which come one after the other. A value that
+    is used elsewhere than where it is computed has a slot.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.vectors, self.places = graph, Vectors(), dict[int, str]()
+
+    def arguments(self, sweep: Sweep) -> dict[str, list[int]]:
+        """The values of all arguments of a sweep."""
+        named: dict[str, list[int]] = {}
+        for i, (name, level) in enumerate(zip(sweep.names, sweep.levels, strict=True)):
+            named[name] = [self.graph.symbol(f"{name}[{k}]", level) for k in range(sweep.function.nnz_in(i))]
+            self.places |= {v: _argument(i, k, level) for k, v in enumerate(named[name])}
+        return named
+
+    def divide(self, phase: list[int], phases: int, roots: list[int], ends: set[int], first: int = 0) -> None:
+        """Put all that some values need, of given phases, into functions; `ends` come from elsewhere, in their phases.
+
+        `first` is the number of the first slot; places before it are left alone.
+        """
+        g = self.graph
+        values = set(g.reached(roots, ends, ITERATE))
+        values |= {v for v in ({i for v in values for i in g.needs[v]} | set(roots)) - ends if v in self.places}
+        self.parts: list[tuple[int, list[int]]] = []
+        for number in range(phases):
+            own = sorted(v for v in values if phase[v] == number)
+            self.parts += [(number, own[start : start + PART]) for start in range(0, len(own), PART)]
+        self.part = {v: k for k, (_, own) in enumerate(self.parts) for v in own} | {v: -phase[v] for v in ends}
+        used = [*roots, *(i for k, (_, own) in enumerate(self.parts) for v in own for i in g.needs[v] if self.part.get(i) != k)]
+        self.slots = {v: k for k, v in enumerate(dict.fromkeys(v for v in used if not g.is_constant(v)), first)}
+        self.room = first + len(self.slots) + 1
+
+    def use(self, value: int, part: int | None, wide: bool) -> str:
+        """What stands for a value in a part, of vectors or of numbers."""
+        if self.graph.is_constant(value):
+            return f"da_wide({self.graph.text(value)})" if wide else self.graph.text(value)
+        if self.part[value] == part:
+            return f"t{value}"
+        return f"{'DA_WIDE' if wide else 'DA_EACH'}({self.slots[value]})"
+
+    def _statements(self, number: int) -> list[str]:
+        """All of a part, with the values that others use left in their slots."""
+        out = []
+        for v in self.parts[number][1]:
+            text = self.places.get(v)
+            if text is None:
+                operands = [self.use(i, number, True) for i in self.graph.needs[v]]
+                text = self.vectors.operation(self.graph.pattern(v), operands)
+            out.append(f"const W t{v} = {text};")
+            if v in self.slots:
+                out.append(f"DA_WIDE({self.slots[v]}) = t{v};")
+        return out
+
+    def lanes(self, phase: int) -> str:
+        """Calls of the functions of a phase."""
+        return "\n".join(f"part{k}(S, in, rows, each, at, j);" for k, (of, _) in enumerate(self.parts) if of == phase)
+
+    def functions(self) -> str:
+        """All functions, and those that they call."""
+        parts = [part(f"part{k}", self._statements(k)) for k in range(len(self.parts))]
+        return "\n".join([self.vectors.functions(), *parts])
+
+    def unit(self, sweep: Sweep, step: list[str], direction: list[str], own: str = "") -> str:
+        """The whole translation unit: what is done for some steps, and then for each direction; `own` are further functions."""
+        loop = template("tangents.c").substitute(
+            functions=self.functions(), own=own, room=self.room, backwards=int(sweep.backwards),
+            run=self.lanes(RUN), step="\n".join(step), direction="\n".join(direction),
+        )  # fmt: skip
+        return "\n".join([HEAD, called(self.graph.called), template("wide.c").template, loop])
+
+
+def part(name: str, statements: list[str]) -> str:
+    """A function of a sweep."""
+    body = "\n    ".join(statements)
+    return f"DA_APART void {name}(DA_PLACE)\n{{\n    {body}\n}}\n"
+
+
+def _argument(argument: int, entry: int, level: int) -> str:
+    if level == RUN:
+        return f"da_wide(in[{argument}][{entry}])"
+    direction = f" + j * each[{argument}]" if level == ITERATE else ""
+    return f"da_rows(in[{argument}] + {entry}{direction}, at, rows[{argument}])"
+
+
+class _Text(Pieces):
     """The text of a sweep.
 
     Phases come one after the other: RUN, STEP, then for each direction lanes (ITERATE), the first chain, lanes, the next chain,
@@ -45,13 +132,9 @@ class _Text:
     """
 
     def __init__(self, sweep: Sweep) -> None:
-        g = self.graph = Graph()
-        self.sweep, self.vectors = sweep, Vectors()
-        f, levels = sweep.function, list(zip(sweep.names, sweep.levels, strict=True))
-        arguments = [[g.symbol(f"{name}[{k}]", at) for k in range(f.nnz_in(i))] for i, (name, at) in enumerate(levels)]
-        named = dict(zip(sweep.names, arguments, strict=True))
-        outputs = g.load(f, [*arguments, g.load(sweep.prelude, [named["h"], named["par"]])[0]])
-        self.places = {v: (i, k) for i, row in enumerate(arguments) for k, v in enumerate(row)}  # of arguments
+        super().__init__(Graph())
+        self.sweep, g, named = sweep, self.graph, self.arguments(sweep)
+        outputs = g.load(sweep.function, [*named.values(), g.load(sweep.prelude, [named["h"], named["par"]])[0]])
         self.carried = [named[name] for name in sweep.carried]
         self.next, self.left = outputs[: len(self.carried)], outputs[len(self.carried) :]
         new, last = {v for row in self.next for v in row}, len(self.carried) - 1
@@ -62,9 +145,10 @@ class _Text:
         self.edges = [
             {v: {u: edge.whole(g) for u, edge in links.into[v].items()} for v in links.order(links.ends)} for links in self.links
         ]
-        self.phase = self._phases()
-        self.parts, self.part = self._parts()
-        self.slots = self._slots()
+        phase, chains = self._phases(), {_chain(k) for k in range(len(self.carried))}
+        roots = [v for row in self.left for v in row]
+        roots += [v for sums_of in self.edges for edges in sums_of.values() for v in edges.values()]
+        self.divide(phase, _chain(len(self.carried)), roots, {v for v, at in enumerate(phase) if at in chains})
 
     def _phases(self) -> list[int]:
         g, phase = self.graph, list[int]()
@@ -79,62 +163,6 @@ class _Text:
                 phase.append(last + 1 if needs and last in chains else last)
         return phase
 
-    def _parts(self) -> tuple[list[tuple[int, list[int]]], dict[int, int]]:
-        """What is computed together, phase by phase, and where each value is; the parts of chains have negative numbers."""
-        g, chains = self.graph, {_chain(k) for k in range(len(self.carried))}
-        roots = [v for row in self.left for v in row]
-        roots += [v for sums in self.edges for edges in sums.values() for v in edges.values()]
-        ends = {v for v, at in enumerate(self.phase) if at in chains}
-        values = set(g.reached(roots, ends, ITERATE))
-        values |= {v for v in ({i for v in values for i in g.needs[v]} | set(roots)) - ends if v in self.places}
-        parts: list[tuple[int, list[int]]] = []
-        for phase in range(_chain(len(self.carried))):
-            own = sorted(v for v in values if self.phase[v] == phase)
-            parts += [(phase, own[start : start + PART]) for start in range(0, len(own), PART)]
-        part = {v: k for k, (_, own) in enumerate(parts) for v in own}
-        return parts, part | {v: -self.phase[v] for v in ends}
-
-    def _slots(self) -> dict[int, int]:
-        """Where the values are that are used elsewhere than where they are computed."""
-        g, used = self.graph, [v for row in self.left for v in row]
-        used += [v for sums in self.edges for edges in sums.values() for v in edges.values()]
-        for k, (_, own) in enumerate(self.parts):
-            used += [i for v in own for i in g.needs[v] if self.part.get(i) != k]
-        return {v: k for k, v in enumerate(dict.fromkeys(v for v in used if not g.is_constant(v)))}
-
-    def _use(self, value: int, part: int | None, wide: bool) -> str:
-        """What stands for a value in a part, of vectors or of numbers."""
-        if self.graph.is_constant(value):
-            return f"da_wide({self.graph.text(value)})" if wide else self.graph.text(value)
-        if self.part[value] == part:
-            return f"t{value}"
-        return f"{'DA_WIDE' if wide else 'DA_EACH'}({self.slots[value]})"
-
-    def _statements(self, number: int) -> list[str]:
-        """All of a part, with the values that others use left in their slots."""
-        out = []
-        for v in self.parts[number][1]:
-            if v in self.places:
-                text = self._argument(*self.places[v])
-            else:
-                operands = [self._use(i, number, True) for i in self.graph.needs[v]]
-                text = self.vectors.operation(self.graph.pattern(v), operands)
-            out.append(f"const W t{v} = {text};")
-            if v in self.slots:
-                out.append(f"DA_WIDE({self.slots[v]}) = t{v};")
-        return out
-
-    def _argument(self, argument: int, entry: int) -> str:
-        level = self.sweep.levels[argument]
-        if level == RUN:
-            return f"da_wide(in[{argument}][{entry}])"
-        direction = f" + j * each[{argument}]" if level == ITERATE else ""
-        return f"da_rows(in[{argument}] + {entry}{direction}, at, rows[{argument}])"
-
-    def _lanes(self, phase: int) -> str:
-        """Calls of the functions of a phase."""
-        return "\n".join(f"part{k}(S, in, rows, each, at, j);" for k, (of, _) in enumerate(self.parts) if of == phase)
-
     def _chain(self, k: int) -> str:
         """What is carried, through the steps of all lanes."""
         heads, ends, ready = self.carried[k], self.links[k].ends, self.links[k].ready()
@@ -145,7 +173,7 @@ class _Text:
         lines += [f"DA_EACH({self.slots[v]}) = t{v};" for v in heads if v in self.slots]
         for v, edges in self.edges[k].items():
             terms = [
-                self._use(edges[u], None, False) if u == ONE else f"{self._use(edges[u], None, False)} * t{u}"
+                self.use(edges[u], None, False) if u == ONE else f"{self.use(edges[u], None, False)} * t{u}"
                 for u in sorted(edges, key=lambda u: ready.get(u, 0.0) if u != ONE else -1.0)
             ]
             lines.append(f"const double {_name(v)} = {' + '.join(terms)};")
@@ -161,27 +189,16 @@ class _Text:
         lines = []
         for k, values in enumerate(self.left):
             at, sign = ("j", "+=") if k < self.sweep.added else ("(at[e] * count + j)", "=")
-            text = " ".join(f"to[{i}] {sign} {self._use(v, None, False)};" for i, v in enumerate(values))
+            text = " ".join(f"to[{i}] {sign} {self.use(v, None, False)};" for i, v in enumerate(values))
             lines.append(f"if (out[{k}]) {{ double *to = out[{k}] + {at} * {len(values)}; {text} }}")
-        return "\n".join(lines)
+        return "\n".join(["for (long e = 0; e < lanes; e++) {", *lines, "}"])
 
     def text(self) -> str:
         """The whole translation unit."""
-        direction = [self._lanes(ITERATE)]
+        direction = [self.lanes(ITERATE)]
         for k in range(len(self.carried)):
-            direction += [self._chain(k), self._lanes(_chain(k) + 1)]
-        fields = {
-            "run": self._lanes(RUN), "step": self._lanes(STEP), "direction": "\n".join(direction), "write": self._write()
-        }  # fmt: skip
-        parts = []
-        for k in range(len(self.parts)):
-            body = "\n    ".join(self._statements(k))
-            parts.append(f"DA_APART void part{k}(DA_PLACE)\n{{\n    {body}\n}}\n")
-        loop = template("tangents.c").substitute(
-            fields, slots=len(self.slots), backwards=int(self.sweep.backwards),
-            functions="\n".join([self.vectors.functions(), *parts]),
-        )  # fmt: skip
-        return "\n".join([HEAD, called(self.graph.called), template("wide.c").template, loop])
+            direction += [self._chain(k), self.lanes(_chain(k) + 1)]
+        return self.unit(self.sweep, [self.lanes(STEP)], [*direction, self._write()])
 
 
 def _chain(k: int) -> int:

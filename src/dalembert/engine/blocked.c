@@ -1,0 +1,124 @@
+/* Derivatives of steps as numbers in lanes, and loops that go through them; see blocked.py. Matrices have a vector for each
+   entry, with one lane for each step; vectors of numbers belong to one lane, and `a` is then its first number. */
+
+typedef struct { /* the factors of a matrix, row by row: where rows begin, where their pivots are, and the columns */
+    long n;
+    const int *begin, *pivot;
+    const short *column;
+} da_pattern;
+
+typedef struct { /* a sparse matrix: for each of its entries what it leads to and comes from */
+    long count;
+    const short *to, *from;
+} da_entries;
+
+/* Factors in the place of a matrix, with one over the pivots (Doolittle's, row by row); `row` has room for one. */
+static __attribute__((noinline)) void da_factors(const da_pattern *m, M *restrict a, M *restrict row)
+{
+    for (long i = 0; i < m->n; i++) {
+        const int begin = m->begin[i], end = m->begin[i + 1], pivot = m->pivot[i];
+        for (int t = begin; t < end; t++) row[m->column[t]] = a[t];
+        for (int t = begin; t < pivot; t++) {
+            const long k = m->column[t];
+            const W factor = row[k] = row[k] * a[m->pivot[k]];
+            const short *c = m->column + m->pivot[k] + 1, *const last = m->column + m->begin[k + 1];
+            const M *u = a + m->pivot[k] + 1;
+            DA_UNROLL
+            for (; c < last; c++, u++) row[*c] -= factor * *u;
+        }
+        for (int t = begin; t < end; t++) a[t] = row[m->column[t]];
+        a[pivot] = da_wide(1.0) / a[pivot];
+    }
+}
+
+/* The solution in the place of a right side. */
+static __attribute__((noinline)) void da_solve(const da_pattern *m, const double *restrict a, double *restrict y)
+{
+    for (long k = 0; k < m->n; k++) {
+        double total = y[k], other = 0;
+        int t = m->begin[k];
+        for (; t + 1 < m->pivot[k]; t += 2) {
+            total -= a[t * DA_W] * y[m->column[t]];
+            other -= a[(t + 1) * DA_W] * y[m->column[t + 1]];
+        }
+        if (t < m->pivot[k]) total -= a[t * DA_W] * y[m->column[t]];
+        y[k] = total + other;
+    }
+    for (long k = m->n - 1; k >= 0; k--) {
+        double total = y[k], other = 0;
+        int t = m->pivot[k] + 1;
+        for (; t + 1 < m->begin[k + 1]; t += 2) {
+            total -= a[t * DA_W] * y[m->column[t]];
+            other -= a[(t + 1) * DA_W] * y[m->column[t + 1]];
+        }
+        if (t < m->begin[k + 1]) total -= a[t * DA_W] * y[m->column[t]];
+        y[k] = (total + other) * a[m->pivot[k] * DA_W];
+    }
+}
+
+/* The same with the transposed matrix. */
+static __attribute__((noinline)) void da_solve_turned(const da_pattern *m, const double *restrict a, double *restrict y)
+{
+    for (long k = 0; k < m->n; k++) {
+        const double found = y[k] *= a[m->pivot[k] * DA_W], *own = a + (m->pivot[k] + 1) * DA_W;
+        const short *c = m->column + m->pivot[k] + 1, *const last = m->column + m->begin[k + 1];
+        DA_UNROLL
+        for (; c < last; c++, own += DA_W) y[*c] -= *own * found;
+    }
+    for (long k = m->n - 1; k >= 0; k--) {
+        const double found = y[k], *own = a + m->begin[k] * DA_W;
+        const short *c = m->column + m->begin[k], *const last = m->column + m->pivot[k];
+        DA_UNROLL
+        for (; c < last; c++, own += DA_W) y[*c] -= *own * found;
+    }
+}
+
+/* A matrix times a vector, added to another or the same, and taken away from it. */
+static void da_plus(const da_entries *m, const double *a, const double *from, double *to)
+{
+    const short *i = m->to, *j = m->from;
+    DA_UNROLL
+    for (const short *const last = i + m->count; i < last; i++, j++, a += DA_W) to[*i] += *a * from[*j];
+}
+
+static void da_minus(const da_entries *m, const double *a, const double *from, double *to)
+{
+    const short *i = m->to, *j = m->from;
+    DA_UNROLL
+    for (const short *const last = i + m->count; i < last; i++, j++, a += DA_W) to[*i] -= *a * from[*j];
+}
+
+static void da_zero(long count, double *to) { memset(to, 0, count * sizeof(double)); }
+
+static void da_copy(long count, const double *from, double *to) { memcpy(to, from, count * sizeof(double)); }
+
+static void da_sum(long count, const double *from, const double *other, double *to)
+{
+    for (long i = 0; i < count; i++) to[i] = from[i] + other[i];
+}
+
+static void da_keep(long count, const double *from, double *lane)
+{
+    for (long i = 0; i < count; i++) lane[i * DA_W] = from[i];
+}
+
+static void da_kept(long count, const double *lane, double *to)
+{
+    for (long i = 0; i < count; i++) to[i] = lane[i * DA_W];
+}
+
+$tables
+
+/* The changes of unknowns and next state that belong to one of state, parameters and inputs. */
+static void da_tangent(const double *a, const double *z, double *x, double *after)
+{
+    da_zero($unknowns, x);
+    da_zero($states, after);
+    $tangent
+}
+
+/* The multipliers that belong to a slope in the next state, and the slope in state, parameters and inputs: these are added. */
+static void da_adjoint(const double *a, const double *b, double *w, double *z)
+{
+    $adjoint
+}

@@ -1,0 +1,172 @@
+"""Sweeps through steps with large matrices: loops give the derivatives that eliminations written out and batches give."""
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import dalembert as da
+from conftest import angle_pendulum, polar_rod
+from dalembert.engine import compiler
+from dalembert.engine import derivatives as module
+from dalembert.engine.adjoint import Changes
+from dalembert.engine.blocked import Blocks
+from dalembert.engine.case import prepare
+from dalembert.engine.derivatives import Sweeps
+from dalembert.engine.linear import Linearization
+from dalembert.engine.tape import Rows
+from dalembert.methods.base import find
+
+needs_compiler = pytest.mark.skipif(compiler.find() is None, reason="no C compiler here")
+
+
+def motor():
+    return da.catalog.dc_motor()
+
+
+CASES = [
+    (da.catalog.double_pendulum, "rattle"),  # two solves, the second after the first
+    (da.catalog.double_pendulum, "lobatto-pair-3"),
+    (da.catalog.four_particles, "gauss-2"),
+    (angle_pendulum, "gauss-2"),
+    (polar_rod, "rattle"),
+    (da.catalog.rolling_disk, "mclachlan-perlmutter"),
+    (da.catalog.harmonic_oscillator, "rk4"),  # nothing to solve
+    (motor, "gauss-2"),  # inputs
+]
+
+
+def close(a, b, rtol):
+    """Two derivatives of everything, each relative to the largest entry."""
+    assert a.keys() == b.keys()
+    largest = max(np.abs(value).max(initial=0.0) for value in b.values())
+    for name in b:
+        np.testing.assert_allclose(a[name], b[name], rtol=0, atol=rtol * largest, err_msg=name)
+
+
+@needs_compiler
+@pytest.mark.parametrize(("make", "method"), CASES, ids=lambda x: getattr(x, "__name__", x))
+def test_loops_agree_with_batches(monkeypatch, make, method):
+    """Gradients, Jacobians and Hessians times a vector, by inputs too; steps are no multiple of the lanes."""
+    monkeypatch.setattr(module, "LARGEST", -1)  # nothing is written out
+    system = make()
+    looped, batches = (da.sensitivity(system, method, t_end=0.3, step=0.01 / 3, compile=way) for way in (True, False))
+    part = system.state[0]
+    cost = {"q": lambda q: np.sum(q**2) + q[0], "x": lambda x: np.sum(x**2)}[part]
+    close(looped.gradient(cost), batches.gradient(cost), 1e-12)
+    for name in (*system.state, *system.parameters):
+        expected = batches.jacobian(part, name)
+        np.testing.assert_allclose(looped.jacobian(part, name), expected, rtol=0, atol=1e-12 * np.abs(expected).max(initial=1.0))
+    direction = {
+        part: np.ones(system.size_of(part)),
+        **dict.fromkeys([n for n, v in system.parameters.items() if not v.ndim], 1.0),
+    }
+    close(looped.hessian_product(direction, cost), batches.hessian_product(direction, cost), 1e-11)
+    assert looped.stats["sweeps"] == "compiled"
+    assert all("da_factors" in code for _, code in looped._sweep._sweeps._sources.values())
+
+
+def rows(program, count, rng):
+    """Rows that solve nothing: derivatives can be taken anywhere."""
+    state, unknowns = (rng.normal(size=(count, size)) for size in (program.n_state, program.n_unknowns))
+    u, par = rng.normal(size=(count, program.n_u)), 1 + 0.1 * rng.random(program.step.par.numel())
+    nodes = program.step.input_nodes
+    return Rows(0, 2 + 0.1 * state, state, 0.1 * unknowns, np.linspace(0, 1, count), 0.01, u, par, nodes)
+
+
+@needs_compiler
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("steps", [1, 4, 7])
+@pytest.mark.parametrize(("make", "method"), [(da.catalog.double_pendulum, "rattle"), (motor, "gauss-2")])
+def test_any_number_of_directions_and_rows(make, method, steps, count):
+    """What is carried, added up and written, one by one."""
+    program, rng = prepare(make(), find(method)).program, np.random.default_rng(1)
+    changes, blocks, own = Changes.of(program), Blocks(Changes.of(program)), rows(program, steps, rng)
+    (n, p, m), linear = changes.sizes, Linearization(changes)
+    bar, slopes, state = rng.normal(size=(count, n)), rng.normal(size=(steps, n)), rng.normal(size=(count, n))
+    found, expected = [], []
+    for out, back in ((found, module._back), (expected, None)):
+        carried, par, u = bar.copy(), np.full((count, p), 0.5), np.empty((steps, count, m))
+        if back is None:
+            linear.back(own, carried, slopes, par, u)
+        else:
+            back(module.NativeSweep(*blocks.sweep("back")), own, carried, slopes, par, u)
+        out += [carried, par, u]
+    directions, of_u = rng.normal(size=(count, p)), rng.normal(size=(steps, count, m))
+    for out, native in ((found, module.NativeSweep(*blocks.sweep("ahead"))), (expected, None)):
+        carried, written = state.copy(), np.empty((steps, count, n))
+        if native is None:
+            linear.ahead(own, carried, directions, of_u, written)
+        else:
+            module._ahead(native, own, carried, directions, of_u, written)
+        out += [carried, written]
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * np.abs(b).max(initial=1.0))
+
+
+@needs_compiler
+def test_loops_serve_where_factors_of_numbers_would():
+    """A step that is left to sparse factors in its run can have compiled derivatives."""
+    program = prepare(da.catalog.four_particles(), find("gauss-2")).program
+    program.__dict__["large"] = True
+    sweeps, rng = Sweeps(program), np.random.default_rng(2)
+    assert sweeps.linear.name == "sparse"
+    native, own = sweeps.compiled("back", True, 10), rows(program, 6, rng)
+    assert native is not None
+    n, p, _ = sweeps.changes.sizes
+    found, expected = (rng.normal(size=(1, n)),) * 2
+    found, expected = found.copy(), expected.copy()
+    by_found, by_expected = np.zeros((1, p)), np.zeros((1, p))
+    module._back(native, own, found, np.zeros((1, n)), by_found, None)
+    sweeps.linear.back(own, expected, np.zeros((1, n)), by_expected, None)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
+    np.testing.assert_allclose(by_found, by_expected, rtol=0, atol=1e-10 * np.abs(by_expected).max())
+    assert module._sound(sweeps, "back", native, own[:1])
+
+
+def test_which_eliminations_are_written_out():
+    """Short ones; long ones are done in loops, whose text does not grow with the products."""
+    short, long = (Sweeps(prepare(da.catalog.four_particles(), find(name)).program) for name in ("energy-momentum", "gauss-3"))
+    assert "da_factors" not in short._code("back")[1]
+    assert "da_factors" in long._code("back")[1]
+    statements, products = long.blocks.operations
+    assert products > 15_000
+    assert long._code("back")[1].count("const W t") < statements
+
+
+@pytest.mark.parametrize(("name", "value"), [("LONGEST", 10), ("MOST", 3)])
+def test_what_a_compiler_cannot_take_is_left_to_batches(monkeypatch, name, value):
+    monkeypatch.setattr(module, name, value)
+    program = prepare(da.catalog.four_particles(), find("gauss-2")).program
+    assert Sweeps(program).compiled("back", True, 10**6) is None
+
+
+@needs_compiler
+@pytest.mark.parametrize("seed", range(20))
+def test_factors_of_random_matrices(seed):
+    """Straight and turned solves with random patterns and pivots, against NumPy."""
+    rng = np.random.default_rng(seed)
+    n, states = int(rng.integers(1, 9)), 2
+    x, z, h, t, u = (ca.SX.sym(name, size) for name, size in (("x", n), ("z", states), ("h", 1), ("t", 1), ("u", 0)))
+    A = np.where(rng.random((n, n)) < 0.5, rng.normal(size=(n, n)), 0.0)
+    order = list(zip(rng.permutation(n).tolist(), rng.permutation(n).tolist(), strict=True))
+    for i, j in order:
+        A[i, j] = 4.0 + rng.random()
+    B, C, D = rng.normal(size=(n, states)), rng.normal(size=(states, n)), rng.normal(size=(states, states))
+    par = ca.SX.sym("par", 1)
+    residual = ca.mtimes(ca.sparsify(ca.DM(A)), x) * par + ca.mtimes(ca.DM(B), z)
+    after = ca.mtimes(ca.DM(C), x) + ca.mtimes(ca.DM(D), z)
+    changes = Changes([z, t, h, u, par], [(x, residual)], after, (order,))
+    blocks = Blocks(changes)
+    own = Rows(
+        0, np.zeros((5, states)), np.zeros((5, states)), np.zeros((5, n)), np.zeros(5), 0.1, np.zeros((1, 0)), np.ones(1), ()
+    )
+    step = D - C @ np.linalg.solve(A, B)
+    bar, state = rng.normal(size=(2, states)), rng.normal(size=(2, states))
+    want_bar, want_state = bar.copy(), state.copy()
+    for _ in range(5):
+        want_bar, want_state = want_bar @ step, want_state @ step.T
+    module._back(module.NativeSweep(*blocks.sweep("back")), own, bar, np.zeros((1, states)), np.zeros((2, 1)), None)
+    ahead = module.NativeSweep(*blocks.sweep("ahead"))
+    module._ahead(ahead, own, state, np.zeros((2, 1)), np.zeros((1, 1, 0)), None)
+    np.testing.assert_allclose(bar, want_bar, rtol=0, atol=1e-10 * np.abs(want_bar).max())
+    np.testing.assert_allclose(state, want_state, rtol=0, atol=1e-10 * np.abs(want_state).max())
