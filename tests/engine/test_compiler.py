@@ -1,9 +1,11 @@
 """Where compiled steps come from: only from the user's own directory, only whole, and never at the price of the run."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import numpy as np
@@ -326,3 +328,25 @@ def test_an_error_in_one_unit_is_told(monkeypatch, tmp_path):
     with pytest.raises(da.CompilerError, match="unknown_thing"):
         compiler.load(PIECES.replace("half(x) + 1", "unknown_thing + 1"))
     assert entries(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
+def test_an_interrupt_ends_a_compiler_and_what_it_runs(tmp_path):
+    """A compiler's command runs others, which must not be waited for."""
+    slow, place, mark = tmp_path / "slow", tmp_path / "cache", tmp_path / "begun"
+    slow.write_text(f"#!/bin/sh\ntouch {mark}\nsleep 300\nexit 1\n")
+    slow.chmod(0o700)
+    code = (
+        "import signal, dalembert as da\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "try: da.simulate(da.catalog.simple_pendulum(), 'rattle', t_end=0.1, step=0.01, compile=True, progress=False)\n"
+        "except KeyboardInterrupt: print('interrupted')\n"
+    )
+    env = {**os.environ, "DALEMBERT_CC": str(slow), "DALEMBERT_CACHE": str(place)}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=env) as process:
+        while not mark.exists():
+            assert process.poll() is None
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=60)[0] == "interrupted\n"
+    assert entries(place) == []

@@ -13,6 +13,7 @@ import os
 import platform
 import shlex
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -238,8 +239,9 @@ def _run(commands: list[list[str]]) -> list[tuple[int, str]]:
 
     def run(command: list[str]) -> tuple[int, str]:
         process = subprocess.Popen(
-            command, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-        )
+            command, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            start_new_session=True,
+        )  # fmt: skip
         begun.append(process)
         said = process.communicate()[1]
         return process.returncode, said
@@ -249,7 +251,8 @@ def _run(commands: list[list[str]]) -> list[tuple[int, str]]:
             return list(pool.map(run, commands))
         except BaseException:
             for process in begun:
-                process.kill()
+                if process.poll() is None:
+                    os.killpg(process.pid, signal.SIGKILL)  # with the programs that a compiler runs
             raise
 
 
