@@ -170,3 +170,63 @@ def test_factors_of_random_matrices(seed):
     module._ahead(ahead, own, state, np.zeros((2, 1)), np.zeros((1, 1, 0)), None)
     np.testing.assert_allclose(bar, want_bar, rtol=0, atol=1e-10 * np.abs(want_bar).max())
     np.testing.assert_allclose(state, want_state, rtol=0, atol=1e-10 * np.abs(want_state).max())
+
+
+@needs_compiler
+def test_many_parameters(monkeypatch):
+    """Their places do not fit into two bytes."""
+    monkeypatch.setattr(module, "LARGEST", -1)
+    k = np.linspace(0, 1, 33_000)
+    system = da.Mechanical(
+        1, mass=1.0, potential=lambda q, k: ca.dot(k, k) * q[0] ** 2, parameters={"k": k / np.linalg.norm(k)},
+        initial={"q": [1.0], "v": [0.0]},
+    )  # fmt: skip
+    found, expected = (
+        da.sensitivity(system, "euler", t_end=0.03, step=0.01, compile=way).gradient(lambda q: q[0])["k"] for way in (True, False)
+    )
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+@needs_compiler
+@pytest.mark.parametrize("size", [1e-2, 1e-7, 1e-12, 1e-15, 0.0])
+def test_steps_with_small_pivots_are_left_to_batches(monkeypatch, size):
+    """A pivot by structure that is small in one step in the middle: seen there, whatever the run was made with."""
+    monkeypatch.setattr(module, "LARGEST", -1)
+    n, steps, rng = 6, 9, np.random.default_rng(4)
+    x, z, t, h, u, par = (ca.SX.sym(name, k) for name, k in zip("xzthup", (n, 2, 1, 1, 0, 1), strict=True))
+    A, B, C, D = (rng.normal(size=shape) for shape in ((n, n), (n, 2), (2, n), (2, 2)))
+    first = ca.SX(ca.DM(A))
+    first[0, 0] = ca.if_else(ca.fabs(t - 4) < 0.5, size, A[0, 0] + 3)
+    residual, after = ca.mtimes(first, x) + ca.mtimes(ca.DM(B), z), ca.mtimes(ca.DM(C), x) + ca.mtimes(ca.DM(D), z)
+    changes = Changes([z, t, h, u, par], [(x, residual)], after, ([(i, i) for i in range(n)],))
+    native = module.NativeSweep(*Blocks(changes).sweep("back"))
+    at = np.zeros((steps, 2))
+    own = Rows(0, at, at, np.zeros((steps, n)), np.arange(steps, dtype=float), 0.1, np.zeros((1, 0)), np.ones(1), ())
+    bar = np.ones((1, 2))
+    missed = module._back(native, own, bar, np.zeros((1, 2)), np.zeros((1, 1)), None)
+    assert (missed <= module.MISSED) == (size == 1e-2)
+    assert module._back(native, own[:4], np.ones((1, 2)), np.zeros((1, 2)), np.zeros((1, 1)), None) < 1e-13
+
+
+@needs_compiler
+@pytest.mark.parametrize("kind", ["back", "ahead", "second"])
+@pytest.mark.parametrize("missed", [1e-10, np.nan])
+def test_a_sweep_that_misses_its_equations_is_done_again(monkeypatch, kind, missed):
+    """Nothing of it is kept."""
+    system, run = da.catalog.double_pendulum(), {"t_end": 0.1, "step": 0.01}
+    calls = {
+        "back": lambda s: s.gradient(lambda q: q @ q),
+        "ahead": lambda s: {"J": s.jacobian("q", "q")},
+        "second": lambda s: s.hessian_product({"m1": 1.0}, lambda q: q @ q),
+    }
+    expected = calls[kind](da.sensitivity(system, "rattle", compile=False, **run))
+    right = getattr(module, f"_{kind}")
+
+    def wrong(native, rows, carried, *rest):
+        right(native, rows, carried, *rest)
+        return missed
+
+    found = da.sensitivity(system, "rattle", compile=True, **run)
+    monkeypatch.setattr(module, f"_{kind}", wrong)
+    close(calls[kind](found), expected, 1e-13)
+    assert "virtual machine" in found.stats["sweeps"]

@@ -8,6 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -258,8 +259,8 @@ def test_functions_apart_are_units_of_their_own_where_they_are_long(monkeypatch)
     monkeypatch.setattr(compiler, "SHARE", 1)
     assert compiler.units(PIECES) == [rest, shared]  # a unit is longer than what all begin with
     head = PIECES.split("\nDA_APART")[0]
-    for unit in (rest, shared):
-        assert unit.startswith(compiler.SHARED + "\n" + head)
+    for k, unit in enumerate((rest, shared)):
+        assert unit.startswith(compiler.SHARED % k + "\n" + head)
         assert unit.count("DA_APART double first(double x);") == unit.count("DA_APART double second(double x);") == 1
     assert "static double third = 3;" in rest
     assert "double all" in rest
@@ -319,6 +320,31 @@ def test_units_make_the_gradients_and_members_of_one(divided):
     members = da.ensemble(system, "rattle", samples={"m1": [1.0, 2.0, 3.0]}, compile=True, **run)
     alone = da.simulate(system, "rattle", parameters={"m1": 3.0}, compile=False, **run)
     np.testing.assert_array_equal(members.q[2], alone.q)
+
+
+@needs_compiler
+def test_units_call_tables(divided):
+    """Functions of CasADi come with others that are not static."""
+    x = np.linspace(-2, 2, 21)
+    table = ca.interpolant("table", "bspline", [x], np.cos(x))
+    system = da.Mechanical(
+        2, mass=1.0, potential=lambda q: table(q[0]) + table(q[1]) + q[0] * q[1], initial={"q": [0.5, 0.2], "v": [0.0, 0.0]}
+    )
+    run = {"t_end": 0.5, "step": 0.01}
+    sol, plain = (da.simulate(system, "gauss-2", compile=way, **run) for way in ("newton", False))
+    np.testing.assert_array_equal(sol.q, plain.q)
+    found, expected = (da.sensitivity(system, "gauss-2", compile=way, **run).jacobian("q", "v") for way in (True, False))
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+
+
+@needs_compiler
+def test_compiling_while_the_interpreter_exits(tmp_path):
+    code = (
+        "import atexit, dalembert as da\n"
+        "run = lambda: da.simulate(da.catalog.simple_pendulum(), 'rattle', t_end=0.1, step=0.01, compile=True, progress=False)\n"
+        "atexit.register(lambda: print(run().stats['engine']))\n"
+    )
+    assert ran(code, {"DALEMBERT_CACHE": str(tmp_path)}) == ["compiled"]
 
 
 @needs_compiler

@@ -9,7 +9,7 @@ typedef struct { /* the factors of a matrix, row by row: where rows begin, where
 
 typedef struct { /* a sparse matrix: for each of its entries what it leads to and comes from */
     long count;
-    const short *to, *from;
+    const int *to, *from;
 } da_entries;
 
 /* Factors in the place of a matrix, with one over the pivots (Doolittle's, row by row); `row` has room for one. */
@@ -76,16 +76,43 @@ static __attribute__((noinline)) void da_solve_turned(const da_pattern *m, const
 /* A matrix times a vector, added to another or the same, and taken away from it. */
 static void da_plus(const da_entries *m, const double *a, const double *from, double *to)
 {
-    const short *i = m->to, *j = m->from;
+    const int *i = m->to, *j = m->from;
     DA_UNROLL
-    for (const short *const last = i + m->count; i < last; i++, j++, a += DA_W) to[*i] += *a * from[*j];
+    for (const int *const last = i + m->count; i < last; i++, j++, a += DA_W) to[*i] += *a * from[*j];
 }
 
 static void da_minus(const da_entries *m, const double *a, const double *from, double *to)
 {
-    const short *i = m->to, *j = m->from;
+    const int *i = m->to, *j = m->from;
     DA_UNROLL
-    for (const short *const last = i + m->count; i < last; i++, j++, a += DA_W) to[*i] -= *a * from[*j];
+    for (const int *const last = i + m->count; i < last; i++, j++, a += DA_W) to[*i] -= *a * from[*j];
+}
+
+/* By how much a solution misses its equations, relative to the size of their terms; `work` has room for two vectors. */
+static double da_missed(const da_entries *m, const double *a, long n, const double *right, const double *found, double *work)
+{
+    double *const size = work + n;
+    double largest = 0, worst = 0;
+    for (long i = 0; i < n; i++) {
+        work[i] = right[i];
+        size[i] = fabs(right[i]);
+    }
+    for (long k = 0; k < m->count; k++) {
+        const double term = a[k * DA_W] * found[m->from[k]];
+        work[m->to[k]] -= term;
+        size[m->to[k]] += fabs(term);
+    }
+    for (long i = 0; i < n; i++) largest = size[i] > largest ? size[i] : largest;
+    for (long i = 0; i < n; i++) {
+        const double part = fabs(work[i]) / (size[i] + $floor * largest + 1e-300);
+        if (part > worst || part != part) worst = part;
+    }
+    return worst;
+}
+
+static void da_note(double missed, double *worst)
+{
+    if (missed > *worst || missed != missed) *worst = missed;
 }
 
 static void da_zero(long count, double *to) { memset(to, 0, count * sizeof(double)); }
@@ -110,7 +137,7 @@ static void da_kept(long count, const double *lane, double *to)
 $tables
 
 /* The changes of unknowns and next state that belong to one of state, parameters and inputs. */
-static void da_tangent(const double *a, const double *z, double *x, double *after)
+static void da_tangent(const double *a, const double *z, double *x, double *after, double *right, double *worst)
 {
     da_zero($unknowns, x);
     da_zero($states, after);
@@ -118,7 +145,7 @@ static void da_tangent(const double *a, const double *z, double *x, double *afte
 }
 
 /* The multipliers that belong to a slope in the next state, and the slope in state, parameters and inputs: these are added. */
-static void da_adjoint(const double *a, const double *b, double *w, double *z)
+static void da_adjoint(const double *a, const double *b, double *w, double *z, double *right, double *worst)
 {
     $adjoint
 }

@@ -23,6 +23,7 @@ from dalembert.engine.tangents import PART, Pieces, part
 from dalembert.errors import CompilerError
 
 SX = ca.SX
+FLOOR = 1e-3  # of the largest equation: what is smaller counts as this, since its round-off is that of larger ones
 MOST = 400  # unknowns of a solve: the factors of some steps in succession are to stay near the processor
 Entry = tuple[int, int]  # row and column
 
@@ -39,7 +40,7 @@ class _Matrix:
     def table(self) -> str:
         """What its entries lead to and come from, in C."""
         ends = [(j, i) if self.turned else (i, j) for (i, j), _ in self.entries]
-        lists = (_list("short", [end[k] for end in ends]) for k in (0, 1))
+        lists = (_list("int", [end[k] for end in ends]) for k in (0, 1))
         return f"static const da_entries {self.name} = {{{len(ends)}, {', '.join(lists)}}};"
 
     def call(self, sign: str, source: str, target: str) -> str:
@@ -71,8 +72,12 @@ class _Square:
         lists = [_list("int", self.begin), _list("int", self.pivots), _list("short", [j for own in self.columns for j in own])]
         return f"static const da_pattern {self.name} = {{{len(self.columns)}, {', '.join(lists)}}};"
 
-    def solve(self, turned: bool, vector: str) -> str:
-        return f"da_solve{'_turned' if turned else ''}(&{self.name}, a + {self.at} * DA_W, {vector});"
+    def solve(self, own: _Matrix, vector: str) -> str:
+        """Put a solution in the place of a right side, and note by how much it misses its equations."""
+        n, turned = len(self.columns), "_turned" if own.turned else ""
+        missed = f"da_missed(&{own.name}, a + {own.at} * DA_W, {n}, right, {vector}, right + {n})"
+        copied, solved = f"da_copy({n}, {vector}, right);", f"da_solve{turned}(&{self.name}, a + {self.at} * DA_W, {vector});"
+        return f"{copied} {solved} da_note({missed}, worst);"
 
 
 def _list(kind: str, numbers: list[int]) -> str:
@@ -151,6 +156,8 @@ class _Text(Pieces):
     def _sparse(self, values: list[list[int]]) -> dict[str, _Matrix]:
         """All matrices but those of solves; what is multiplied by one number after the other does not wait for sums."""
         blocks, out, turned = self.blocks, dict[str, _Matrix](), self.kind != "ahead"
+        for k, square in enumerate(self.squares):
+            out[f"own{k}"] = _Matrix(f"own{k}", list(zip(square.filled.at, square.values, strict=True)), turned)
         for k, (matrix, own) in enumerate(zip(blocks.before, values, strict=False)):
             places = [(self.rows[blocks.offsets[k] + i], self.unknowns[j]) for i, j in _places(matrix)]
             out[f"before{k}"] = _Matrix(f"before{k}", list(zip(places, own, strict=True)), turned)
@@ -173,7 +180,7 @@ class _Text(Pieces):
         for m in self.sparse.values():
             m.at, at = at, at + len(m.entries)
         n, x, z = c.N.numel(), c.x.numel(), c.z.numel()
-        *self.kept, self.row, self.vectors_at, at = accumulate((n, x, x, x, 2 * (n + x) + z), initial=at)
+        *self.kept, self.row, self.vectors_at, at = accumulate((n, x, x, x, 2 * (n + x) + z + 3 * x), initial=at)
         return at
 
     def _filled(self) -> list[str]:
@@ -193,7 +200,7 @@ class _Text(Pieces):
         m = {name.removesuffix("_"): own for name, own in self.sparse.items() if not own.turned}
         lines = [m["R_z"].call("minus", "z", "x")]
         for k, (square, offset) in enumerate(zip(self.squares, self.blocks.offsets, strict=False)):
-            lines += [m[f"before{k}"].call("minus", "x", "x"), square.solve(False, f"x + {offset}")]
+            lines += [m[f"before{k}"].call("minus", "x", "x"), square.solve(m[f"own{k}"], f"x + {offset}")]
         return "\n    ".join([*lines, m["N_z"].call("plus", "z", "after"), m["N_x"].call("plus", "x", "after")])
 
     def _adjoint(self) -> str:
@@ -201,7 +208,7 @@ class _Text(Pieces):
         m = {name: own for name, own in self.sparse.items() if own.turned}
         lines = [m["N_x"].call("plus", "b", "w")]
         for k, (square, offset) in reversed(list(enumerate(zip(self.squares, self.blocks.offsets, strict=False)))):
-            lines += [square.solve(True, f"w + {offset}"), m[f"before{k}"].call("minus", "w", "w")]
+            lines += [square.solve(m[f"own{k}"], f"w + {offset}"), m[f"before{k}"].call("minus", "w", "w")]
         return "\n    ".join([*lines, m["N_z"].call("plus", "b", "z"), m["R_z"].call("minus", "w", "z")])
 
     def _row(self, name: str) -> str:
@@ -213,11 +220,9 @@ class _Text(Pieces):
     def _direction(self) -> list[str]:
         """What is carried, through the steps of all lanes."""
         (n, p, m), x = self.blocks.changes.sizes, self.blocks.changes.x.numel()
-        begins = accumulate((n, x, n + p + m, x), initial=0)
-        names = ", ".join(
-            f"*const {name} = S + {self.vectors_at} * DA_W + {at}" for name, at in zip("bwzxy", begins, strict=True)
-        )
-        vectors = f"double {names};"
+        names, begins = ("b", "w", "z", "x", "y", "right"), accumulate((n, x, n + p + m, x, n), initial=0)
+        one = f"S + {self.vectors_at} * DA_W"
+        vectors = " ".join(f"double *const {name} = {one} + {at};" for name, at in zip(names, begins, strict=True))
         left = [
             f"if (out[0]) da_sum({p}, z + {n}, out[0] + j * {p}, out[0] + j * {p});",
             f"if (out[1]) da_copy({m}, z + {n + p}, out[1] + (at[e] * count + j) * {m});",
@@ -230,9 +235,9 @@ class _Text(Pieces):
         if self.kind == "ahead":
             after = [f"da_copy({n}, b, {self._row('state_dot')});"]
             after += [f"if (out[0]) da_copy({n}, b, out[0] + (at[e] * count + j) * {n});"]
-            return _lane([vectors, *dots, "da_tangent(a, z, w, b);", *after])
+            return _lane([vectors, *dots, "da_tangent(a, z, w, b, right, &worst);", *after])
         first = [f"da_sum({n}, {self._row('bar')}, {self._row('slope')}, b);", f"da_zero({x}, w);", f"da_zero({n + p + m}, z);"]
-        first += ["da_adjoint(a, b, w, z);", f"da_copy({n}, z, {self._row('bar')});"]
+        first += ["da_adjoint(a, b, w, z, right, &worst);", f"da_copy({n}, z, {self._row('bar')});"]
         if self.kind == "back":
             return _lane([vectors, *first, *left])
         keep = [
@@ -243,9 +248,9 @@ class _Text(Pieces):
         last = [f"da_sum({n}, {self._row('bar_dot')}, {self._row('slope_dot')}, b);"]
         last += [f"da_kept({x}, S + {self.kept[1]} * DA_W + e, w);"]
         last += [f"z[{k}] = {self.use(v, None, False)};" for k, v in enumerate(self.curved[1])]
-        last += ["da_adjoint(a, b, w, z);", f"da_copy({n}, z, {self._row('bar_dot')});"]
+        last += ["da_adjoint(a, b, w, z, right, &worst);", f"da_copy({n}, z, {self._row('bar_dot')});"]
         return [
-            *_lane([vectors, *first, *dots, "da_tangent(a, z, x, y);", *keep]),
+            *_lane([vectors, *first, *dots, "da_tangent(a, z, x, y, right, &worst);", *keep]),
             self.lanes(ITERATE), *begin, *_lane([vectors, *last, *left]),
         ]  # fmt: skip
 
@@ -255,7 +260,7 @@ class _Text(Pieces):
         tables = [*(square.table() for square in self.squares), *(m.table() for m in self.sparse.values())]
         fills = [statements[k : k + PART] for k in range(0, len(statements), PART)]
         own = template("blocked.c").substitute(
-            tables="\n".join(tables), unknowns=c.x.numel(), states=c.N.numel(),
+            tables="\n".join(tables), floor=FLOOR, unknowns=c.x.numel(), states=c.N.numel(),
             tangent=self._tangent() if self.kind != "back" else "", adjoint=self._adjoint() if self.kind != "ahead" else "",
         )  # fmt: skip
         step = [self.lanes(STEP), *(f"fill{k}(S, in, rows, each, at, j);" for k in range(len(fills)))]

@@ -18,7 +18,7 @@ import stat
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+import time
 from functools import cache
 from pathlib import Path
 
@@ -31,7 +31,12 @@ FLAGS = ("-fno-tree-vectorize", "-std=c99", "-fPIC", "-ffp-contract=off", "-fno-
 LONG = 100_000  # characters of source beyond which -O2 takes longer than -O1 and gains nothing
 SHARE = 100_000  # characters of functions that stand apart which are worth a compiler of their own
 APART = "\nDA_APART "  # how such functions begin; they end with the first brace that begins a line
-SHARED = '#define DA_APART __attribute__((noinline, visibility("hidden")))\n'  # what that is where there are several units
+# what that is where there are several units; CasADi's own functions (tables.py) have names of their own in each
+SHARED = """#define DA_APART __attribute__((noinline, visibility("hidden")))
+#define CASADI_CODEGEN_PREFIX
+#define CODEGEN_PREFIX da_unit%d_
+"""
+SOON = 0.005  # seconds between two looks at compilers that run
 NATIVE = ("-march=native",)  # where the compiler knows it; libraries are kept for the processor that they were made on
 OTHERS = stat.S_IWGRP | stat.S_IWOTH  # rights of others to write
 DIGITS = 32  # of a digest in a name
@@ -199,12 +204,12 @@ def build(source: str, command: tuple[str, ...], more: tuple[str, ...], folder: 
     for file, text in zip(files, texts, strict=True):
         file.write_text(text, encoding="utf-8")
     if len(files) == 1:
-        done = _run([[*command, *flags, "-shared", str(files[0]), "-o", str(built), "-lm"]])
+        done = _run([[*command, *flags, "-shared", str(files[0]), "-o", str(built), "-lm"]], folder)
     else:
         objects = [str(file.with_suffix(".o")) for file in files]
-        done = _run([[*command, *flags, "-c", str(file), "-o", out] for file, out in zip(files, objects, strict=True)])
+        done = _run([[*command, *flags, "-c", str(file), "-o", out] for file, out in zip(files, objects, strict=True)], folder)
         if not any(code for code, _ in done):
-            done = _run([[*command, "-shared", *objects, "-o", str(built), "-lm"]])
+            done = _run([[*command, "-shared", *objects, "-o", str(built), "-lm"]], folder)
     failed = [said for code, said in done if code]
     said = "".join(failed).strip()[-400:] or "it wrote no library"
     return (None if failed or not built.is_file() else built), said
@@ -229,31 +234,48 @@ def units(source: str) -> list[str]:
         shares[-1] += function
     if sum(map(len, functions)) < share:
         return [source]
-    declared = "\n".join([SHARED, head, *(function.partition("\n{")[0] + ";" for function in functions)])
-    return ["\n".join([declared, own]) for own in ("\n".join(rest), *shares)]
+    declared = "\n".join([head, *(function.partition("\n{")[0] + ";" for function in functions)])
+    return ["\n".join([SHARED % k, declared, own]) for k, own in enumerate(("\n".join(rest), *shares))]
 
 
-def _run(commands: list[list[str]]) -> list[tuple[int, str]]:
-    """Run commands, as many at once as there are cores: how each ended, and what it said. An interrupt ends them."""
-    begun: list[subprocess.Popen[str]] = []
+def _run(commands: list[list[str]], folder: Path) -> list[tuple[int, str]]:
+    """Run commands, as many at once as there are cores: how each ended, and what it said. An interrupt ends them.
 
-    def run(command: list[str]) -> tuple[int, str]:
-        process = subprocess.Popen(
-            command, text=True, errors="replace", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
-            start_new_session=True,
-        )  # fmt: skip
-        begun.append(process)
-        said = process.communicate()[1]
-        return process.returncode, said
+    What they leave behind goes to a folder.
+    """
+    waiting, begun, running = list(enumerate(commands)), list[subprocess.Popen[bytes]](), list[subprocess.Popen[bytes]]()
+    told = [folder / f"told{k}" for k in range(len(commands))]
+    try:
+        while waiting or running:
+            while waiting and len(running) < available():
+                k, command = waiting.pop(0)
+                with told[k].open("wb") as said:
+                    process = subprocess.Popen(
+                        command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, start_new_session=True,
+                        env={**os.environ, "TMPDIR": str(folder)},
+                    )  # fmt: skip
+                begun.append(process)
+                running.append(process)
+            time.sleep(SOON)
+            running = [process for process in running if process.poll() is None]
+    except BaseException:
+        for process in running:
+            _end(process)
+        raise
+    return [
+        (process.returncode, file.read_text(encoding="utf-8", errors="replace"))
+        for process, file in zip(begun, told, strict=True)
+    ]
 
-    with ThreadPoolExecutor(available()) as pool:
-        try:
-            return list(pool.map(run, commands))
-        except BaseException:
-            for process in begun:
-                if process.poll() is None:
-                    os.killpg(process.pid, signal.SIGKILL)  # with the programs that a compiler runs
-            raise
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a compiler, and the programs that it runs."""
+    if process.poll() is None:
+        if hasattr(os, "killpg"):
+            os.killpg(process.pid, signal.SIGKILL)
+        else:
+            process.kill()
+        process.wait()
 
 
 def available() -> int:

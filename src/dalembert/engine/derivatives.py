@@ -22,7 +22,9 @@ from dalembert.errors import CompilerError
 
 LOOKS = 8  # at the accuracy of compiled sweeps in one sweep through a run, at least
 LARGEST = 14_000  # what eliminations may cost that are written out: beyond, compilers take longer than most sweeps
+FEW = 100  # steps that pay for no compiler, whatever they cost
 LONGEST = 100_000  # operations of derivatives beyond which sweeps are made in batches
+MISSED = 1e-11  # relative to the terms of its equations: what a solution may miss them by
 AGREE = 1e-8  # relative: what the fixed pivots may differ by from partial pivoting in one step
 
 _MAKERS: dict[str, Callable[[Changes], Sweep]] = {"ahead": adjoint.ahead, "back": adjoint.back, "second": adjoint.second}
@@ -72,7 +74,7 @@ class Sweeps:
 
     def compiled(self, kind: str, compile: bool | str, steps: int) -> NativeSweep | None:
         """The compiled sweep, where that pays or is wanted: by count of operations, not by the clock."""
-        if compile is False or compiler.find() is None or not self._writable:
+        if compile is False or compiler.find() is None or (compile is not True and steps < FEW) or not self._writable:
             return None
         if kind in self._native:
             return self._native[kind]
@@ -109,6 +111,13 @@ class Sweeper:
         self.engines.add(self._sweeps.linear.name if native is None else native.name)
         return native
 
+    def _kept(self, missed: float) -> bool:
+        """Whether a compiled sweep solved its equations; where not, it is done again in batches."""
+        sound = missed <= MISSED
+        if not sound:
+            self.engines.add(self._sweeps.linear.name)
+        return sound
+
     def ahead(self, rows: Rows, state: Array, par: Array, u: Array, out: Array | None) -> None:
         """Tangents of the state (a row for each direction), in place; those after each step are written.
 
@@ -117,9 +126,10 @@ class Sweeper:
         if rows.settled:
             if self._settling.linear:
                 self._settling.linear.ahead(self._settling.solved(rows), state, par, u, out)
-        elif native := self._way("ahead", rows):
-            _ahead(native, rows, state, par, u, out)
-        else:
+            return
+        begin = state.copy()
+        if (native := self._way("ahead", rows)) is None or not self._kept(_ahead(native, rows, state, par, u, out)):
+            state[:] = begin
             self._sweeps.linear.ahead(rows, state, par, u, out)
 
     def back(self, rows: Rows, bar: Array, slopes: Array, par: Array, u: Array | None) -> None:
@@ -128,9 +138,10 @@ class Sweeper:
             _clear(u)
             if self._settling.linear:
                 self._settling.linear.back(self._settling.solved(rows), bar, slopes, par, u)
-        elif native := self._way("back", rows):
-            _back(native, rows, bar, slopes, par, u)
-        else:
+            return
+        begin = bar.copy(), par.copy()
+        if (native := self._way("back", rows)) is None or not self._kept(_back(native, rows, bar, slopes, par, u)):
+            bar[:], par[:] = begin
             self._sweeps.linear.back(rows, bar, slopes, par, u)
 
     def second(
@@ -142,9 +153,10 @@ class Sweeper:
             _clear(u)
             if self._settling.linear:
                 self._settling.linear.second(self._settling.solved(rows), bars, slopes, dots, par, u)
-        elif native := self._way("second", rows):
-            _second(native, rows, bars, slopes, dots, par, u)
-        else:
+            return
+        begin = bars[0].copy(), bars[1].copy(), par.copy()
+        if (native := self._way("second", rows)) is None or not self._kept(_second(native, rows, bars, slopes, dots, par, u)):
+            bars[0][:], bars[1][:], par[:] = begin
             self._sweeps.linear.second(rows, bars, slopes, dots, par, u)
 
 
@@ -160,36 +172,38 @@ def _given(rows: Rows) -> dict[str, Array]:
     }  # fmt: skip
 
 
-def _ahead(native: NativeSweep, rows: Rows, state: Array, par: Array, u: Array, out: Array | None) -> None:
-    native(len(rows), len(state), {**_given(rows), "state_dot": state, "par_dot": par, "u_dot": u}, [out])
+def _ahead(native: NativeSweep, rows: Rows, state: Array, par: Array, u: Array, out: Array | None) -> float:
+    return native(len(rows), len(state), {**_given(rows), "state_dot": state, "par_dot": par, "u_dot": u}, [out])
 
 
-def _back(native: NativeSweep, rows: Rows, bar: Array, slopes: Array, par: Array, u: Array | None) -> None:
-    native(len(rows), len(bar), {**_given(rows), "bar": bar, "slope": slopes}, [par, u])
+def _back(native: NativeSweep, rows: Rows, bar: Array, slopes: Array, par: Array, u: Array | None) -> float:
+    return native(len(rows), len(bar), {**_given(rows), "bar": bar, "slope": slopes}, [par, u])
 
 
 def _second(
     native: NativeSweep, rows: Rows, bars: tuple[Array, Array], slopes: tuple[Array, Array], dots: tuple[Array, Array, Array],
     par: Array, u: Array | None,
-) -> None:  # fmt: skip
+) -> float:  # fmt: skip
     more = dict(zip(("state_dot", "par_dot", "u_dot"), dots, strict=True))
     more |= {"bar": bars[0], "bar_dot": bars[1], "slope": slopes[0][:, None], "slope_dot": slopes[1][:, None]}
-    native(len(rows), 1, {**_given(rows), **more}, [par, u])
+    return native(len(rows), 1, {**_given(rows), **more}, [par, u])
 
 
 def _sound(sweeps: Sweeps, kind: str, native: NativeSweep, row: Rows) -> bool:
     """Whether the compiled sweep and partial pivoting agree on one step."""
     n, p, m = sweeps.changes.sizes
-    found, expected = np.ones((1, n)), np.ones((1, n))
-    zero, no_par, par, u = np.zeros((1, n)), np.zeros((1, p)), np.ones((1, p)), np.ones((1, 1, m))
+    found, expected = ([np.ones((1, n)), np.zeros((1, p)), np.zeros((1, 1, m))] for _ in range(2))
+    zero, ones = np.zeros((1, n)), (np.ones((1, p)), np.ones((1, 1, m)))
     if kind == "ahead":
-        _ahead(native, row, found, par, u, None)
-        sweeps.linear.ahead(row, expected, par, u, None)
+        _ahead(native, row, found[0], *ones, None)
+        sweeps.linear.ahead(row, expected[0], *ones, None)
     else:
-        sweeps.linear.back(row, expected, zero, no_par.copy(), None)
+        sweeps.linear.back(row, expected[0], zero, expected[1], expected[2])
         if kind == "back":
-            _back(native, row, found, zero, no_par, None)
-        else:
+            _back(native, row, found[0], zero, found[1], found[2])
+        else:  # in no direction: what is carried is the adjoint
             dots = np.zeros((1, 1, n)), np.zeros((1, p)), np.zeros((1, 1, m))
-            _second(native, row, (found, np.zeros((1, n))), (zero, zero), dots, no_par, None)
-    return bool(np.abs(found - expected).max(initial=0.0) <= AGREE * np.abs(expected).max(initial=1.0))
+            _second(native, row, (found[0], np.zeros((1, n))), (zero, zero), dots, np.zeros((1, p)), None)
+            found[1:] = expected[1:]
+    largest = max(np.abs(e).max(initial=1.0) for e in expected)
+    return all(np.abs(a - b).max(initial=0.0) <= AGREE * largest for a, b in zip(found, expected, strict=True))

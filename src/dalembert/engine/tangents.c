@@ -20,10 +20,12 @@ $functions
 $own
 DA_EXPORT const long da_work = $room * DA_W;
 
-DA_EXPORT void da_sweep(long steps, long count, const double *const *in, const long *rows, const long *each,
-                        double *const *out, double *restrict S)
+/* It gives back by how much solutions missed their equations, where that is looked at. */
+DA_EXPORT double da_sweep(long steps, long count, const double *const *in, const long *rows, const long *each,
+                          double *const *out, double *restrict S)
 {
     long at[DA_W], j = 0;
+    double worst = 0;
     memset(S, 0, $room * DA_W * sizeof(double));
     $run
     for (long k = 0; k < steps; k += DA_W) {
@@ -37,4 +39,5 @@ DA_EXPORT void da_sweep(long steps, long count, const double *const *in, const l
             $direction
         }
     }
+    return worst;
 }

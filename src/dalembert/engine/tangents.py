@@ -223,10 +223,10 @@ class NativeSweep:
             self._run, self._work = library.da_sweep, ctypes.c_long.in_dll(library, "da_work").value
         except (AttributeError, ValueError) as error:
             raise CompilerError("the compiler made a library without a sweep in it; compile='auto' does without") from error
-        self._run.restype, self._library = None, library
+        self._run.restype, self._library = ctypes.c_double, library
 
-    def __call__(self, steps: int, count: int, arguments: Mapping[str, Array], outputs: Sequence[Array | None]) -> None:
-        """Sweep over `steps` rows in `count` directions.
+    def __call__(self, steps: int, count: int, arguments: Mapping[str, Array], outputs: Sequence[Array | None]) -> float:
+        """Sweep over `steps` rows in `count` directions; by how much solutions missed their equations, where that is looked at.
 
         An argument that changes with the step has one row for each step (or one for all); one that changes with the direction
         has one row for each direction (or one for all), in a matrix for each step where it changes with both. What is carried is
@@ -237,10 +237,10 @@ class NativeSweep:
         strides = [_strides(a, self._levels[name]) for name, a in zip(self.sweep.names, given, strict=True)]
         work = np.empty(self._work + LINE)
         begin = address(work) + -address(work) % (8 * LINE)  # a vector that lies in two lines of the cache takes longer
-        self._run(
+        return float(self._run(
             ctypes.c_long(steps), ctypes.c_long(count), _pointers(given), *(_longs(s) for s in zip(*strides, strict=True)),
             _pointers(outputs), ctypes.c_void_p(begin),
-        )  # fmt: skip
+        ))  # fmt: skip
 
 
 def _strides(array: Array, level: int) -> tuple[int, int]:
