@@ -112,6 +112,7 @@ def test_loops_serve_where_factors_of_numbers_would():
     assert sweeps.linear.name == "sparse"
     native, own = sweeps.compiled("back", True, 10), rows(program, 6, rng)
     assert native is not None
+    assert "da_missed" in sweeps._code("back")[1]  # its pivots are not those of the run, and are looked at
     n, p, _ = sweeps.changes.sizes
     found, expected = (rng.normal(size=(1, n)),) * 2
     found, expected = found.copy(), expected.copy()

@@ -62,10 +62,15 @@ class Sweeps:
             return False
         return self.blocks.operations[0] <= LONGEST
 
+    @property
+    def _written(self) -> bool:
+        """Whether eliminations are written out: with the pivots of the run, and where they are short."""
+        return not self.program.large and self.blocks.cost <= LARGEST
+
     def _code(self, kind: str) -> tuple[Sweep, str]:
         """A sweep with its source: eliminations are written out where they are short, else done in loops."""
         if kind not in self._sources:
-            if self.blocks.cost <= LARGEST:
+            if self._written:
                 sweep = _MAKERS[kind](self.changes)
                 self._sources[kind] = sweep, source(sweep)
             else:
@@ -80,7 +85,7 @@ class Sweeps:
             return self._native[kind]
         operations, cost = self.blocks.operations, self.blocks.cost
         saved = steps * (1e-5 + 5e-9 * sum(operations))
-        price = 0.2 + 6e-4 * cost if cost <= LARGEST else 0.5 + 1.5e-4 * operations[0]
+        price = 0.2 + 6e-4 * cost if self._written else 0.5 + 1.5e-4 * operations[0]
         if compile is not True and saved < 0.02:
             return None
         try:
