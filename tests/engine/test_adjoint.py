@@ -6,8 +6,9 @@ import pytest
 
 import dalembert as da
 from conftest import angle_pendulum, polar_rod
-from dalembert.engine.adjoint import Changes, ahead, back, second
+from dalembert.engine.adjoint import Changes
 from dalembert.engine.case import prepare
+from dalembert.engine.through import Adjoints, Curvatures, Tangents
 from dalembert.methods.base import find
 
 CASES = (
@@ -44,8 +45,8 @@ def step(request):
 def test_adjoints_are_transposed_tangents(step):
     """`b . s1' = s~ . s' + par~ . par' + u~ . u'`, whatever the numbers."""
     c, given = step
-    after, _ = evaluate(ahead(c), given)
-    parts = evaluate(back(c), given)
+    after, _ = evaluate(Tangents.written_out(c), given)
+    parts = evaluate(Adjoints.written_out(c), given)
     left = (given["bar"] + given["slope"]) @ after
     right = sum(slope @ given[name] for slope, name in zip(parts, ("state_dot", "par_dot", "u_dot"), strict=True))
     assert left == pytest.approx(right, rel=1e-11)
@@ -59,15 +60,15 @@ def test_tangents_are_those_of_the_implicit_function_theorem(step):
     z = np.concatenate([given[name] for name in ("state_dot", "par_dot", "u_dot")])
     x = -np.linalg.solve(R_x, R_z @ z) if len(R_x) else np.zeros(0)
     expected = N_x @ x + N_z @ z
-    np.testing.assert_allclose(evaluate(ahead(c), given)[0], expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+    np.testing.assert_allclose(evaluate(Tangents.written_out(c), given)[0], expected, rtol=0, atol=1e-11 * np.abs(expected).max())
 
 
 def test_second_derivatives_contain_the_first(step):
     """The adjoint itself, and, with nothing but a change of the slope, that of the change."""
     c, given = step
     still = {**given, **{name: 0 * given[name] for name in ("state_dot", "par_dot", "u_dot")}}
-    s, s_dot, p_dot, u_dot = evaluate(second(c), still)
-    first = evaluate(back(c), given)
-    changed = evaluate(back(c), {**given, "bar": given["bar_dot"], "slope": given["slope_dot"]})
+    s, s_dot, p_dot, u_dot = evaluate(Curvatures.written_out(c), still)
+    first = evaluate(Adjoints.written_out(c), given)
+    changed = evaluate(Adjoints.written_out(c), {**given, "bar": given["bar_dot"], "slope": given["slope_dot"]})
     for found, expected in zip((s, s_dot, p_dot, u_dot), (first[0], *changed), strict=True):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-11 * np.abs(expected).max(initial=1.0))

@@ -14,6 +14,7 @@ from dalembert.engine.case import prepare
 from dalembert.engine.derivatives import Sweeps
 from dalembert.engine.linear import Linearization
 from dalembert.engine.tape import Rows
+from dalembert.engine.through import Adjoints, Tangents
 from dalembert.methods.base import find
 
 needs_compiler = pytest.mark.skipif(compiler.find() is None, reason="no C compiler here")
@@ -83,24 +84,20 @@ def test_any_number_of_directions_and_rows(make, method, steps, count):
     changes, blocks, own = Changes.of(program), Blocks(Changes.of(program)), rows(program, steps, rng)
     (n, p, m), linear = changes.sizes, Linearization(changes)
     bar, slopes, state = rng.normal(size=(count, n)), rng.normal(size=(steps, n)), rng.normal(size=(count, n))
-    found, expected = [], []
-    for out, back in ((found, module._back), (expected, None)):
-        carried, par, u = bar.copy(), np.full((count, p), 0.5), np.empty((steps, count, m))
-        if back is None:
-            linear.back(own, carried, slopes, par, u)
-        else:
-            back(module.NativeSweep(*blocks.sweep("back")), own, carried, slopes, par, u)
-        out += [carried, par, u]
     directions, of_u = rng.normal(size=(count, p)), rng.normal(size=(steps, count, m))
-    for out, native in ((found, module.NativeSweep(*blocks.sweep("ahead"))), (expected, None)):
-        carried, written = state.copy(), np.empty((steps, count, n))
-        if native is None:
-            linear.ahead(own, carried, directions, of_u, written)
-        else:
-            module._ahead(native, own, carried, directions, of_u, written)
-        out += [carried, written]
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * np.abs(b).max(initial=1.0))
+    found, expected = (
+        (
+            Adjoints(bar.copy(), slopes, np.full((count, p), 0.5), np.empty((steps, count, m))),
+            Tangents(state.copy(), directions, of_u, np.empty((steps, count, n))),
+        )
+        for _ in range(2)
+    )
+    for one, other in zip(found, expected, strict=True):
+        module.swept(module.NativeSweep(*blocks.sweep(type(one))), own, one)
+        other.by(linear, own)
+        arrays = zip((*one.changed, *one.outputs), (*other.changed, *other.outputs), strict=True)
+        for a, b in arrays:
+            np.testing.assert_allclose(a, b, rtol=0, atol=1e-12 * np.abs(b).max(initial=1.0))
 
 
 @needs_compiler
@@ -110,35 +107,35 @@ def test_loops_serve_where_factors_of_numbers_would():
     program.__dict__["large"] = True
     sweeps, rng = Sweeps(program), np.random.default_rng(2)
     assert sweeps.linear.name == "sparse"
-    native, own = sweeps.compiled("back", True, 10), rows(program, 6, rng)
+    native, own = sweeps.compiled(Adjoints, True, 10), rows(program, 6, rng)
     assert native is not None
-    assert "da_missed" in sweeps._code("back")[1]  # its pivots are not those of the run, and are looked at
+    assert "da_missed" in sweeps._code(Adjoints)[1]  # its pivots are not those of the run, and are looked at
     n, p, _ = sweeps.changes.sizes
     found, expected = (rng.normal(size=(1, n)),) * 2
     found, expected = found.copy(), expected.copy()
     by_found, by_expected = np.zeros((1, p)), np.zeros((1, p))
-    module._back(native, own, found, np.zeros((1, n)), by_found, None)
+    module.swept(native, own, Adjoints(found, np.zeros((1, n)), by_found, None))
     sweeps.linear.back(own, expected, np.zeros((1, n)), by_expected, None)
     np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10 * np.abs(expected).max())
     np.testing.assert_allclose(by_found, by_expected, rtol=0, atol=1e-10 * np.abs(by_expected).max())
-    assert module._sound(sweeps, "back", native, own[:1])
+    assert module._sound(sweeps, Adjoints, native, own[:1])
 
 
 def test_which_eliminations_are_written_out():
     """Short ones; long ones are done in loops, whose text does not grow with the products."""
     short, long = (Sweeps(prepare(da.catalog.four_particles(), find(name)).program) for name in ("energy-momentum", "gauss-3"))
-    assert "da_factors" not in short._code("back")[1]
-    assert "da_factors" in long._code("back")[1]
+    assert "da_factors" not in short._code(Adjoints)[1]
+    assert "da_factors" in long._code(Adjoints)[1]
     statements, products = long.blocks.operations
     assert products > 15_000
-    assert long._code("back")[1].count("const W t") < statements
+    assert long._code(Adjoints)[1].count("const W t") < statements
 
 
 @pytest.mark.parametrize(("name", "value"), [("LONGEST", 10), ("MOST", 3)])
 def test_what_a_compiler_cannot_take_is_left_to_batches(monkeypatch, name, value):
     monkeypatch.setattr(module, name, value)
     program = prepare(da.catalog.four_particles(), find("gauss-2")).program
-    assert Sweeps(program).compiled("back", True, 10**6) is None
+    assert Sweeps(program).compiled(Adjoints, True, 10**6) is None
 
 
 @needs_compiler
@@ -166,9 +163,9 @@ def test_factors_of_random_matrices(seed):
     want_bar, want_state = bar.copy(), state.copy()
     for _ in range(5):
         want_bar, want_state = want_bar @ step, want_state @ step.T
-    module._back(module.NativeSweep(*blocks.sweep("back")), own, bar, np.zeros((1, states)), np.zeros((2, 1)), None)
-    ahead = module.NativeSweep(*blocks.sweep("ahead"))
-    module._ahead(ahead, own, state, np.zeros((2, 1)), np.zeros((1, 1, 0)), None)
+    back, ahead = (module.NativeSweep(*blocks.sweep(kind)) for kind in (Adjoints, Tangents))
+    module.swept(back, own, Adjoints(bar, np.zeros((1, states)), np.zeros((2, 1)), None))
+    module.swept(ahead, own, Tangents(state, np.zeros((2, 1)), np.zeros((1, 1, 0))))
     np.testing.assert_allclose(bar, want_bar, rtol=0, atol=1e-10 * np.abs(want_bar).max())
     np.testing.assert_allclose(state, want_state, rtol=0, atol=1e-10 * np.abs(want_state).max())
 
@@ -200,13 +197,13 @@ def test_steps_with_small_pivots_are_left_to_batches(monkeypatch, size):
     first[0, 0] = ca.if_else(ca.fabs(t - 4) < 0.5, size, A[0, 0] + 3)
     residual, after = ca.mtimes(first, x) + ca.mtimes(ca.DM(B), z), ca.mtimes(ca.DM(C), x) + ca.mtimes(ca.DM(D), z)
     changes = Changes([z, t, h, u, par], [(x, residual)], after, ([(i, i) for i in range(n)],))
-    native = module.NativeSweep(*Blocks(changes).sweep("back"))
+    native = module.NativeSweep(*Blocks(changes).sweep(Adjoints))
     at = np.zeros((steps, 2))
     own = Rows(0, at, at, np.zeros((steps, n)), np.arange(steps, dtype=float), 0.1, np.zeros((1, 0)), np.ones(1), ())
     bar = np.ones((1, 2))
-    missed = module._back(native, own, bar, np.zeros((1, 2)), np.zeros((1, 1)), None)
+    missed = module.swept(native, own, Adjoints(bar, np.zeros((1, 2)), np.zeros((1, 1)), None))
     assert (missed <= module.MISSED) == (size == 1e-2)
-    assert module._back(native, own[:4], np.ones((1, 2)), np.zeros((1, 2)), np.zeros((1, 1)), None) < 1e-13
+    assert module.swept(native, own[:4], Adjoints(np.ones((1, 2)), np.zeros((1, 2)), np.zeros((1, 1)), None)) < 1e-13
 
 
 @needs_compiler
@@ -221,13 +218,12 @@ def test_a_sweep_that_misses_its_equations_is_done_again(monkeypatch, kind, miss
         "second": lambda s: s.hessian_product({"m1": 1.0}, lambda q: q @ q),
     }
     expected = calls[kind](da.sensitivity(system, "rattle", compile=False, **run))
-    right = getattr(module, f"_{kind}")
+    right = module.swept
 
-    def wrong(native, rows, carried, *rest):
-        right(native, rows, carried, *rest)
-        return missed
+    def wrong(native, rows, through):
+        return missed if right(native, rows, through) >= 0 and through.name == kind else 0.0
 
     found = da.sensitivity(system, "rattle", compile=True, **run)
-    monkeypatch.setattr(module, f"_{kind}", wrong)
+    monkeypatch.setattr(module, "swept", wrong)
     close(calls[kind](found), expected, 1e-13)
     assert "virtual machine" in found.stats["sweeps"]

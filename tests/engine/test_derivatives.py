@@ -11,6 +11,7 @@ from dalembert.engine import tangents
 from dalembert.engine.case import prepare
 from dalembert.engine.derivatives import Sweeper, Sweeps
 from dalembert.engine.settling import Settling
+from dalembert.engine.through import Adjoints
 from dalembert.methods.base import find
 from dalembert.systems.batch import batch, dense
 
@@ -66,7 +67,7 @@ def test_a_sweep_in_parts_is_the_same(monkeypatch):
         run = da.sensitivity(da.catalog.double_pendulum(), "rattle", t_end=0.2, step=0.01, compile=True)
         product = run.hessian_product({"g": 1.0, "q": np.arange(4.0)}, lambda q: q @ q)
         found.append({**run.gradient(lambda q: q @ q), **{f"{k}'": v for k, v in product.items()}, "J": run.jacobian("v", "q")})
-        assert ("part8(" in run._sweep._sweeps._code("back")[1]) == (part == 40)
+        assert ("part8(" in run._sweep._sweeps._code(Adjoints)[1]) == (part == 40)
     close(found[1], found[0], 1e-13)
 
 
@@ -88,13 +89,13 @@ def test_steps_on_which_fixed_pivots_fail_are_left_to_batches(monkeypatch):
     system = da.catalog.double_pendulum()
     expected = da.sensitivity(system, "rattle", t_end=0.1, step=0.01, compile=False).gradient(lambda q: q[0])
     run = da.sensitivity(system, "rattle", t_end=0.1, step=0.01, compile=True)
-    right = module._back
+    right = module.swept
 
-    def wrong(native, rows, bar, slopes, par, u):
-        right(native, rows, bar, slopes, par, u)
-        bar *= 1 + 1e-7
+    def wrong(native, rows, through):
+        right(native, rows, through)
+        through.bar *= 1 + 1e-7
 
-    monkeypatch.setattr(module, "_back", wrong)
+    monkeypatch.setattr(module, "swept", wrong)
     close(run.gradient(lambda q: q[0]), expected, 1e-15)
     assert run.stats["sweeps"] == "virtual machine"
 
@@ -103,24 +104,24 @@ def test_runs_that_needed_partial_pivoting_are_swept_in_batches():
     system = da.catalog.double_pendulum()
     program = prepare(system, find("rattle")).program
     sweeps = Sweeps(program)
-    assert sweeps.compiled("back", True, 10) is not None
+    assert sweeps.compiled(Adjoints, True, 10) is not None
     careful = Sweeper(sweeps, Settling(system, program), True, 10, careful=True)
-    assert careful._sweeps.compiled("back", careful._compile, 10) is None
+    assert careful._sweeps.compiled(Adjoints, careful._compile, 10) is None
 
 
 def test_when_sweeps_are_compiled(monkeypatch, tmp_path):
     """By the number of steps; never where nothing can be compiled, and without an error then."""
     monkeypatch.setenv("DALEMBERT_CACHE", str(tmp_path / "cache"))
     program = prepare(da.catalog.double_pendulum(), find("rattle")).program
-    assert Sweeps(program).compiled("back", "auto", 1000) is None
-    assert Sweeps(program).compiled("back", "auto", 100_000) is not None
-    assert Sweeps(program).compiled("back", "auto", 10_000) is not None  # it has been compiled before
-    assert Sweeps(program).compiled("back", False, 100_000) is None
+    assert Sweeps(program).compiled(Adjoints, "auto", 1000) is None
+    assert Sweeps(program).compiled(Adjoints, "auto", 100_000) is not None
+    assert Sweeps(program).compiled(Adjoints, "auto", 10_000) is not None  # it has been compiled before
+    assert Sweeps(program).compiled(Adjoints, False, 100_000) is None
     monkeypatch.setattr(module, "LONGEST", 10)
-    assert Sweeps(program).compiled("back", True, 100_000) is None
+    assert Sweeps(program).compiled(Adjoints, True, 100_000) is None
     monkeypatch.undo()
     monkeypatch.setattr(module.compiler, "find", lambda: None)
-    assert Sweeps(program).compiled("back", "auto", 100_000) is None
+    assert Sweeps(program).compiled(Adjoints, "auto", 100_000) is None
 
 
 def solved(A, b):
@@ -143,7 +144,7 @@ def test_compiled_sweeps_are_as_accurate_as_partial_pivoting(make, method):
     """The derivatives of steps, one by one, against extended precision; at this step size multipliers are ill-conditioned."""
     run = da.sensitivity(make(), method, t_end=0.04, step=1e-3, compile=True)
     sweeps, rows = run._sweep._sweeps, next(iter(run._tape.segments()))
-    native, linear, (n, p, _) = sweeps.compiled("back", True, 1), sweeps.linear, sweeps.changes.sizes
+    native, linear, (n, p, _) = sweeps.compiled(Adjoints, True, 1), sweeps.linear, sweeps.changes.sizes
     errors = np.zeros((len(rows), 2))
     for k in range(len(rows)):
         row = rows[k : k + 1]
@@ -152,7 +153,7 @@ def test_compiled_sweeps_are_as_accurate_as_partial_pivoting(make, method):
         )
         exact = N_z - N_x.astype(np.longdouble) @ solved(R_x, R_z)
         bar, par = np.eye(n), np.zeros((n, p))
-        module._back(native, row, bar, np.zeros((1, n)), par, None)
+        module.swept(native, row, Adjoints(bar, np.zeros((1, n)), par, None))
         errors[k] = [np.abs(found - exact).max() for found in (np.hstack([bar, par]), linear.matrices(row)[0][0])]
     compiled, pivoted = errors.max(axis=0)
     assert compiled <= 4 * pivoted

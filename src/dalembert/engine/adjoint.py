@@ -18,16 +18,10 @@ from functools import cached_property
 import casadi as ca
 
 from dalembert.engine import elimination
-from dalembert.engine.drafts import LONG
 from dalembert.engine.elimination import Order
-from dalembert.engine.factors import Factors
-from dalembert.engine.graph import ITERATE, RUN, STEP
 from dalembert.engine.program import Program
-from dalembert.systems.instructions import as_written
 
 SX = ca.SX
-ROWS = (("state", STEP), ("t", STEP), ("h", RUN), ("u", STEP), ("par", RUN), ("x", STEP))
-CARRIED = {"ahead": ("state_dot",), "back": ("bar",), "second": ("bar", "bar_dot")}  # what kinds of sweeps carry along
 
 
 @dataclass(frozen=True)
@@ -129,59 +123,6 @@ class Changes:
         D = ca.substitute(ca.densify(D), ca.vertcat(own_b, own_w), ca.vertcat(b, w))
         return D[self.z.numel() :], D[: self.z.numel()]
 
-    def sweep(self, kind: str, more: dict[str, SX], outputs: list[SX], found: list[SX] | None = None) -> Sweep:
-        """A loop over steps with these further arguments; the function has `found` beside them."""
-        values = [*self.common, self.x, *more.values(), *(found or [])]
-        names, factors = [*(row for row, _ in ROWS), *more, *(f"found{i}" for i in range(len(found or [])))], Factors()
-        outputs, places = [ca.densify(e) for e in outputs], [f"out{i}" for i in range(len(outputs))]
-        with as_written():
-            function = ca.Function(kind, values, outputs)
-            if function.n_instructions() < LONG:
-                outputs = factors.collected(function, values, (2, 4))  # h and parameters
-            function = ca.Function(kind, [*values, factors.all], outputs, [*names, "constants"], places)
-        backwards, slope = kind != "ahead", STEP if kind == "back" else ITERATE
-        levels = (*(level for _, level in ROWS), *(slope if name == "slope" else ITERATE for name in more))
-        prelude = factors.prelude(self.h, self.par)
-        return Sweep(kind, function, prelude, levels, CARRIED[kind], 1 if backwards else 0, backwards)
-
-    def arguments(self, kind: str) -> dict[str, SX]:
-        """What a sweep takes beside the rows of a run: what is carried, slopes of a cost, directions."""
-        n, p, m = self.sizes
-        dots = {"state_dot": n, "par_dot": p, "u_dot": m}
-        slopes = {
-            "back": dict.fromkeys(("bar", "slope"), n),
-            "second": dict.fromkeys(("bar", "bar_dot", "slope", "slope_dot"), n),
-        }
-        sizes = {**slopes.get(kind, {}), **({} if kind == "back" else dots)}
-        return {name: SX.sym(name, size) for name, size in sizes.items()}
-
 
 def _column(*parts: SX) -> SX:
     return ca.vertcat(*parts) if parts else SX(0, 1)
-
-
-def ahead(changes: Changes) -> Sweep:
-    """Tangents: (state, parameters, inputs) -> next state, for any number of directions."""
-    more = changes.arguments("ahead")
-    _, after = changes.tangent(ca.vertcat(*more.values()))
-    return changes.sweep("ahead", more, [after, after])
-
-
-def back(changes: Changes) -> Sweep:
-    """Adjoints: next state -> state; those of parameters are added up, those of inputs written."""
-    more = changes.arguments("back")
-    _, z = changes.adjoint(more["bar"] + more["slope"])
-    return changes.sweep("back", more, changes.parts(z))
-
-
-def second(changes: Changes) -> Sweep:
-    """Adjoints and their derivatives in one direction, forward over reverse."""
-    more = changes.arguments("second")
-    z_dot = ca.vertcat(*(more[name] for name in ("state_dot", "par_dot", "u_dot")))
-    b, b_dot = more["bar"] + more["slope"], more["bar_dot"] + more["slope_dot"]
-    x_dot, _ = changes.tangent(z_dot)
-    w, z = changes.adjoint(b)
-    D_x, D_z = changes.curvature(b, w, x_dot, z_dot)
-    _, changed = changes.adjoint(b_dot, D_x)
-    (s, _, _), (s_dot, p_dot, u_dot) = changes.parts(z), changes.parts(changed + D_z)
-    return changes.sweep("second", more, [s, s_dot, p_dot, u_dot])

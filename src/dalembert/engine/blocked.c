@@ -133,19 +133,3 @@ static void da_kept(long count, const double *lane, double *to)
 {
     for (long i = 0; i < count; i++) to[i] = lane[i * DA_W];
 }
-
-$tables
-
-/* The changes of unknowns and next state that belong to one of state, parameters and inputs. */
-static void da_tangent(const double *a, const double *z, double *x, double *after, double *right, double *worst)
-{
-    da_zero($unknowns, x);
-    da_zero($states, after);
-    $tangent
-}
-
-/* The multipliers that belong to a slope in the next state, and the slope in state, parameters and inputs: these are added. */
-static void da_adjoint(const double *a, const double *b, double *w, double *z, double *right, double *worst)
-{
-    $adjoint
-}

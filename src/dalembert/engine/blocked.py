@@ -8,9 +8,11 @@ So the code is as long as these entries take, however many products an eliminati
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
+from typing import ClassVar
 
 import casadi as ca
 import numpy as np
@@ -20,6 +22,7 @@ from dalembert.engine.emission import template
 from dalembert.engine.graph import ITERATE, STEP, Graph, Unwritable
 from dalembert.engine.looped import Filled
 from dalembert.engine.tangents import PART, Pieces, part
+from dalembert.engine.through import DOTS, Adjoints, Curvatures, Tangents, Through
 from dalembert.errors import CompilerError
 
 SX = ca.SX
@@ -113,30 +116,92 @@ class Blocks:
         """What sweeps take a compiler with eliminations written out, counted in products: fewer derivatives are needed then."""
         return self.operations[0] // 4 + self.operations[1]
 
-    def sweep(self, kind: str) -> tuple[Sweep, str]:
+    def sweep(self, kind: type[Through]) -> tuple[Sweep, str]:
         """A sweep, and its source in C."""
         try:
-            return (text := _Text(self, kind)).sweep, text.text()
+            return (text := _TEXTS[kind](self)).sweep, text.text()
         except Unwritable as error:
             raise CompilerError(f"{error}; compile='auto' does without") from error
 
 
-class _Text(Pieces):
-    """The text of one kind of sweep.
+class _Pass(ABC):
+    """A function in C that goes through one step in one lane, with the matrices that it takes, all but those of solves.
 
-    Unknowns and equations stand in the order of elimination. Vectors of one lane: `b` of the next state, `w` of equations and of
-    unknowns, `z` of state, parameters and inputs; for second derivatives `x` and `y`, changes of unknowns and next state, and
-    `b`, `w`, `x` of all lanes.
+    Unknowns and equations stand in the order of elimination. Entries come in an order in which what is multiplied by one number
+    after the other does not wait for sums.
     """
 
-    def __init__(self, blocks: Blocks, kind: str) -> None:
+    turned: ClassVar[bool]  # whether matrices are multiplied from the left
+
+    def __init__(self, text: _Text, values: list[list[int]]) -> None:
+        self.squares, self.offsets, suffix = text.squares, text.blocks.offsets, "_turned" if self.turned else ""
+        entries = {f"own{k}": list(zip(s.filled.at, s.values, strict=True)) for k, s in enumerate(text.squares)}
+        blocks = text.blocks
+        for k, (matrix, own) in enumerate(zip(blocks.before, values, strict=False)):
+            places = [(text.rows[blocks.offsets[k] + i], text.unknowns[j]) for i, j in _places(matrix)]
+            entries[f"before{k}"] = list(zip(places, own, strict=True))
+        for (name, matrix), own in zip(blocks.rest.items(), values[len(blocks.before) :], strict=False):
+            places = [
+                (text.rows[i] if name[0] == "R" else i, text.unknowns[j] if name[2] == "x" else j) for i, j in _places(matrix)
+            ]
+            entries[name] = list(zip(places, own, strict=True))
+        self.matrices = {name: _Matrix(f"{name}{suffix}", own, self.turned) for name, own in entries.items()}
+        for m in self.matrices.values():
+            m.entries.sort(key=lambda entry: entry[0] if m.turned else entry[0][::-1])
+
+    @abstractmethod
+    def function(self) -> str:
+        """The function."""
+
+
+class _Tangent(_Pass):
+    """`R_x x = -R_z z`, solve by solve, and the change of the next state."""
+
+    turned = False
+
+    def function(self) -> str:
+        """The changes of unknowns and next state that belong to one of state, parameters and inputs; both begin with zeros."""
+        m = self.matrices
+        lines = [m["R_z"].call("minus", "z", "x")]
+        for k, (square, offset) in enumerate(zip(self.squares, self.offsets, strict=False)):
+            lines += [m[f"before{k}"].call("minus", "x", "x"), square.solve(m[f"own{k}"], f"x + {offset}")]
+        lines += [m["N_z"].call("plus", "z", "after"), m["N_x"].call("plus", "x", "after")]
+        arguments = "const double *a, const double *z, double *x, double *after, double *right, double *worst"
+        return _function(f"da_tangent({arguments})", lines)
+
+
+class _Adjoint(_Pass):
+    """`R_x^T w = N_x^T b`, from the last solve to the first, and `z = N_z^T b - R_z^T w`."""
+
+    turned = True
+
+    def function(self) -> str:
+        """The multipliers that belong to a slope in the next state, and the slope in the rest: both are added."""
+        m = self.matrices
+        lines = [m["N_x"].call("plus", "b", "w")]
+        for k, (square, offset) in reversed(list(enumerate(zip(self.squares, self.offsets, strict=False)))):
+            lines += [square.solve(m[f"own{k}"], f"w + {offset}"), m[f"before{k}"].call("minus", "w", "w")]
+        lines += [m["N_z"].call("plus", "b", "z"), m["R_z"].call("minus", "w", "z")]
+        arguments = "const double *a, const double *b, double *w, double *z, double *right, double *worst"
+        return _function(f"da_adjoint({arguments})", lines)
+
+
+class _Text(Pieces, ABC):
+    """The text of one kind of sweep.
+
+    Vectors of one lane: `b` of the next state, `w` of equations and of unknowns, `z` of state, parameters and inputs; for second
+    derivatives `x` and `y`, changes of unknowns and next state, and `b`, `w`, `x` of all lanes.
+    """
+
+    kind: ClassVar[type[Through]]
+    passes: ClassVar[tuple[type[_Pass], ...]]
+
+    def __init__(self, blocks: Blocks) -> None:
         super().__init__(Graph())
-        self.blocks, self.kind, c = blocks, kind, blocks.changes
-        more, outputs, found = c.arguments(kind), [_column(e) for e in blocks.matrices], list[SX]()
-        if kind == "second":
-            b, w, x = found = [SX.sym("b", c.N.numel()), SX.sym("w", c.R.numel()), SX.sym("x", c.x.numel())]
-            outputs += c.curvature(b, w, x, ca.vertcat(*(more[name] for name in ("state_dot", "par_dot", "u_dot"))))
-        self.sweep, g = c.sweep(kind, more, outputs, found), self.graph
+        self.blocks, c, g = blocks, blocks.changes, self.graph
+        given, matrices = self.kind.arguments(c), [_column(e) for e in blocks.matrices]
+        found, curved = self.found(given)
+        self.sweep = self.kind.sweep(c, given, [*matrices, *curved], found)
         named = self.arguments(self.sweep)
         symbols = [[g.symbol(f"found{k}[{i}]", ITERATE) for i in range(e.numel())] for k, e in enumerate(found)]
         prelude = g.load(self.sweep.prelude, [named["h"], named["par"]])[0]
@@ -145,39 +210,28 @@ class _Text(Pieces):
         self.rows = [o + at for o, filled in pairs for at in filled.rows]
         self.unknowns = [o + at for o, filled in pairs for at in filled.unknowns]
         self.squares = [_Square(f"square{k}", f, v) for k, (f, v) in enumerate(zip(blocks.filled, values, strict=False))]
-        self.sparse = self._sparse(values[len(c.blocks) :])
-        self.curved = values[len(outputs) - 2 :] if found else [[], []]
+        self.through = [own(self, values[len(c.blocks) :]) for own in self.passes]
+        self.curved = values[len(matrices) :]
         used = self._memory()
         vectors = ((self.kept[0], range(c.N.numel())), (self.kept[1], self.rows), (self.kept[2], self.unknowns))
         for own, (begin, places) in zip(symbols, vectors, strict=False):
             self.places |= {v: f"DA_WIDE({begin + at})" for v, at in zip(own, places, strict=True)}
         self.divide(g.level, ITERATE + 1, [v for row in values for v in row], set(), used)
 
-    def _sparse(self, values: list[list[int]]) -> dict[str, _Matrix]:
-        """All matrices but those of solves; what is multiplied by one number after the other does not wait for sums."""
-        blocks, out, turned = self.blocks, dict[str, _Matrix](), self.kind != "ahead"
-        for k, square in enumerate(self.squares):
-            out[f"own{k}"] = _Matrix(f"own{k}", list(zip(square.filled.at, square.values, strict=True)), turned)
-        for k, (matrix, own) in enumerate(zip(blocks.before, values, strict=False)):
-            places = [(self.rows[blocks.offsets[k] + i], self.unknowns[j]) for i, j in _places(matrix)]
-            out[f"before{k}"] = _Matrix(f"before{k}", list(zip(places, own, strict=True)), turned)
-        for (name, matrix), own in zip(blocks.rest.items(), values[len(blocks.before) :], strict=False):
-            places = [
-                (self.rows[i] if name[0] == "R" else i, self.unknowns[j] if name[2] == "x" else j) for i, j in _places(matrix)
-            ]
-            out[name] = _Matrix(name, list(zip(places, own, strict=True)), turned)
-        if self.kind == "second":  # tangents and adjoints
-            out |= {f"{name}_": _Matrix(f"{name}_", list(m.entries), False) for name, m in out.items()}
-        for m in out.values():
-            m.entries.sort(key=lambda entry: entry[0] if m.turned else entry[0][::-1])
-        return out
+    def found(self, given: dict[str, SX]) -> tuple[list[SX], list[SX]]:
+        """Symbols for what the loop finds in all lanes, and what is computed from it there."""
+        return [], []
+
+    @property
+    def sparse(self) -> list[_Matrix]:
+        return [m for own in self.through for m in own.matrices.values()]
 
     def _memory(self) -> int:
         """Where everything is, and how many places that takes: a place has a number for each lane."""
         c, at = self.blocks.changes, 0
         for square in self.squares:
             square.at, at = at, at + square.room
-        for m in self.sparse.values():
+        for m in self.sparse:
             m.at, at = at, at + len(m.entries)
         n, x, z = c.N.numel(), c.x.numel(), c.z.numel()
         *self.kept, self.row, self.vectors_at, at = accumulate((n, x, x, x, 2 * (n + x) + z + 3 * x), initial=at)
@@ -191,87 +245,119 @@ class _Text(Pieces):
             for place, at in square.places.items():
                 text = self.use(values[place], None, True) if place in values else "da_wide(0)"
                 out.append(f"DA_WIDE({square.at + at}) = {text};")
-        for m in self.sparse.values():
+        for m in self.sparse:
             out += [f"DA_WIDE({m.at + k}) = {self.use(v, None, True)};" for k, (_, v) in enumerate(m.entries)]
         return out
 
-    def _tangent(self) -> str:
-        """`R_x x = -R_z z`, solve by solve, and the change of the next state."""
-        m = {name.removesuffix("_"): own for name, own in self.sparse.items() if not own.turned}
-        lines = [m["R_z"].call("minus", "z", "x")]
-        for k, (square, offset) in enumerate(zip(self.squares, self.blocks.offsets, strict=False)):
-            lines += [m[f"before{k}"].call("minus", "x", "x"), square.solve(m[f"own{k}"], f"x + {offset}")]
-        return "\n    ".join([*lines, m["N_z"].call("plus", "z", "after"), m["N_x"].call("plus", "x", "after")])
-
-    def _adjoint(self) -> str:
-        """`R_x^T w = N_x^T b`, from the last solve to the first, and `z = N_z^T b - R_z^T w`."""
-        m = {name: own for name, own in self.sparse.items() if own.turned}
-        lines = [m["N_x"].call("plus", "b", "w")]
-        for k, (square, offset) in reversed(list(enumerate(zip(self.squares, self.blocks.offsets, strict=False)))):
-            lines += [square.solve(m[f"own{k}"], f"w + {offset}"), m[f"before{k}"].call("minus", "w", "w")]
-        return "\n    ".join([*lines, m["N_z"].call("plus", "b", "z"), m["R_z"].call("minus", "w", "z")])
-
-    def _row(self, name: str) -> str:
+    def row_of(self, name: str) -> str:
         """A row of an argument."""
         i = self.sweep.names.index(name)
         direction = f" + j * each[{i}]" if self.sweep.levels[i] == ITERATE else ""
         return f"(double *)in[{i}]{direction}" if name in self.sweep.carried else f"in[{i}] + at[e] * rows[{i}]{direction}"
 
-    def _direction(self) -> list[str]:
-        """What is carried, through the steps of all lanes."""
+    def lane(self, lines: list[str]) -> list[str]:
+        """Statements for one lane after the other."""
         (n, p, m), x = self.blocks.changes.sizes, self.blocks.changes.x.numel()
         names, begins = ("b", "w", "z", "x", "y", "right"), accumulate((n, x, n + p + m, x, n), initial=0)
         one = f"S + {self.vectors_at} * DA_W"
-        vectors = " ".join(f"double *const {name} = {one} + {at};" for name, at in zip(names, begins, strict=True))
-        left = [
+        vectors = [f"double *const {name} = {one} + {at};" for name, at in zip(names, begins, strict=True)]
+        return ["for (long e = 0; e < lanes; e++) {", "const double *const a = S + e;", *vectors, *lines, "}"]
+
+    def directions(self) -> list[str]:
+        """The direction that goes into a step."""
+        n, p, m = self.blocks.changes.sizes
+        places = zip(DOTS, (0, n, n + p), (n, p, m), strict=True)
+        return [f"da_copy({size}, {self.row_of(name)}, z + {begin});" for name, begin, size in places]
+
+    def slopes(self, name: str, more: str, begin: list[str]) -> list[str]:
+        """An adjoint and what is added to it, through a step; `begin` says what `w` and `z` begin with."""
+        n = self.blocks.changes.sizes[0]
+        first = f"da_sum({n}, {self.row_of(name)}, {self.row_of(more)}, b);"
+        return [first, *begin, "da_adjoint(a, b, w, z, right, &worst);", f"da_copy({n}, z, {self.row_of(name)});"]
+
+    def left(self) -> list[str]:
+        """Slopes in parameters, added up, and in inputs, written."""
+        n, p, m = self.blocks.changes.sizes
+        return [
             f"if (out[0]) da_sum({p}, z + {n}, out[0] + j * {p}, out[0] + j * {p});",
             f"if (out[1]) da_copy({m}, z + {n + p}, out[1] + (at[e] * count + j) * {m});",
         ]
-        dots = [
-            f"da_copy({size}, {self._row(name)}, z + {begin});"
-            for name, begin, size in (("state_dot", 0, n), ("par_dot", n, p), ("u_dot", n + p, m))
-            if self.kind != "back"
-        ]
-        if self.kind == "ahead":
-            after = [f"da_copy({n}, b, {self._row('state_dot')});"]
-            after += [f"if (out[0]) da_copy({n}, b, out[0] + (at[e] * count + j) * {n});"]
-            return _lane([vectors, *dots, "da_tangent(a, z, w, b, right, &worst);", *after])
-        first = [f"da_sum({n}, {self._row('bar')}, {self._row('slope')}, b);", f"da_zero({x}, w);", f"da_zero({n + p + m}, z);"]
-        first += ["da_adjoint(a, b, w, z, right, &worst);", f"da_copy({n}, z, {self._row('bar')});"]
-        if self.kind == "back":
-            return _lane([vectors, *first, *left])
-        keep = [
-            f"da_keep({size}, {name}, S + {at} * DA_W + e);" for name, size, at in zip("bwx", (n, x, x), self.kept, strict=True)
-        ]
-        curved = [(self.kept[1] + at, v) for at, v in zip(self.unknowns, self.curved[0], strict=True)]
-        begin = [f"DA_WIDE({at}) = {self.use(v, None, True)};" for at, v in curved]
-        last = [f"da_sum({n}, {self._row('bar_dot')}, {self._row('slope_dot')}, b);"]
-        last += [f"da_kept({x}, S + {self.kept[1]} * DA_W + e, w);"]
-        last += [f"z[{k}] = {self.use(v, None, False)};" for k, v in enumerate(self.curved[1])]
-        last += ["da_adjoint(a, b, w, z, right, &worst);", f"da_copy({n}, z, {self._row('bar_dot')});"]
-        return [
-            *_lane([vectors, *first, *dots, "da_tangent(a, z, x, y, right, &worst);", *keep]),
-            self.lanes(ITERATE), *begin, *_lane([vectors, *last, *left]),
-        ]  # fmt: skip
+
+    @abstractmethod
+    def direction(self) -> list[str]:
+        """What is carried, through the steps of all lanes."""
 
     def text(self) -> str:
         """The whole translation unit."""
-        c, statements = self.blocks.changes, self._filled()
-        tables = [*(square.table() for square in self.squares), *(m.table() for m in self.sparse.values())]
+        statements = self._filled()
+        tables = [*(square.table() for square in self.squares), *(m.table() for m in self.sparse)]
         fills = [statements[k : k + PART] for k in range(0, len(statements), PART)]
-        own = template("blocked.c").substitute(
-            tables="\n".join(tables), floor=FLOOR, unknowns=c.x.numel(), states=c.N.numel(),
-            tangent=self._tangent() if self.kind != "back" else "", adjoint=self._adjoint() if self.kind != "ahead" else "",
-        )  # fmt: skip
+        own = [template("blocked.c").substitute(floor=FLOOR), *tables, *(one.function() for one in self.through)]
         step = [self.lanes(STEP), *(f"fill{k}(S, in, rows, each, at, j);" for k in range(len(fills)))]
         row = f"(M *)(S + {self.row} * DA_W)"
         step += [f"da_factors(&{square.name}, (M *)(S + {square.at} * DA_W), {row});" for square in self.squares]
         functions = [part(f"fill{k}", lines) for k, lines in enumerate(fills)]
-        return self.unit(self.sweep, step, self._direction(), "\n".join([*functions, own]))
+        return self.unit(self.sweep, step, self.direction(), "\n".join([*functions, *own]))
 
 
-def _lane(lines: list[str]) -> list[str]:
-    return ["for (long e = 0; e < lanes; e++) {", "const double *const a = S + e;", *lines, "}"]
+class _Ahead(_Text):
+    """Tangents."""
+
+    kind, passes = Tangents, (_Tangent,)
+
+    def direction(self) -> list[str]:
+        """Through the steps of all lanes."""
+        n, x = self.blocks.changes.sizes[0], self.blocks.changes.x.numel()
+        first = [*self.directions(), f"da_zero({x}, w);", f"da_zero({n}, b);", "da_tangent(a, z, w, b, right, &worst);"]
+        after = [f"da_copy({n}, b, {self.row_of('state_dot')});"]
+        return self.lane([*first, *after, f"if (out[0]) da_copy({n}, b, out[0] + (at[e] * count + j) * {n});"])
+
+
+class _Back(_Text):
+    """Adjoints."""
+
+    kind, passes = Adjoints, (_Adjoint,)
+
+    def direction(self) -> list[str]:
+        """Through the steps of all lanes."""
+        c = self.blocks.changes
+        begin = [f"da_zero({c.x.numel()}, w);", f"da_zero({c.z.numel()}, z);"]
+        return self.lane([*self.slopes("bar", "slope", begin), *self.left()])
+
+
+class _Second(_Text):
+    """Adjoints, tangents, what both make of curvatures in lanes, and the changes of adjoints."""
+
+    kind, passes = Curvatures, (_Adjoint, _Tangent)
+
+    def found(self, given: dict[str, SX]) -> tuple[list[SX], list[SX]]:
+        """Adjoints of next state and equations, changes of unknowns; and the curvature between them."""
+        c = self.blocks.changes
+        b, w, x = (SX.sym(name, e.numel()) for name, e in (("b", c.N), ("w", c.R), ("x", c.x)))
+        return [b, w, x], list(c.curvature(b, w, x, ca.vertcat(*(given[name] for name in DOTS))))
+
+    def direction(self) -> list[str]:
+        """Through the steps of all lanes, twice."""
+        c = self.blocks.changes
+        n, x = c.N.numel(), c.x.numel()
+        first = self.slopes("bar", "slope", [f"da_zero({x}, w);", f"da_zero({c.z.numel()}, z);"])
+        first += [*self.directions(), f"da_zero({x}, x);", f"da_zero({n}, y);", "da_tangent(a, z, x, y, right, &worst);"]
+        kept = zip("bwx", (n, x, x), self.kept, strict=True)
+        first += [f"da_keep({size}, {name}, S + {at} * DA_W + e);" for name, size, at in kept]
+        by_x, by_z = self.curved
+        curved = zip(self.unknowns, by_x, strict=True)
+        between = [f"DA_WIDE({self.kept[1] + at}) = {self.use(v, None, True)};" for at, v in curved]
+        begin = [f"da_kept({x}, S + {self.kept[1]} * DA_W + e, w);"]
+        begin += [f"z[{k}] = {self.use(v, None, False)};" for k, v in enumerate(by_z)]
+        last = [*self.slopes("bar_dot", "slope_dot", begin), *self.left()]
+        return [*self.lane(first), self.lanes(ITERATE), *between, *self.lane(last)]
+
+
+_TEXTS: dict[type[Through], type[_Text]] = {text.kind: text for text in (_Ahead, _Back, _Second)}
+
+
+def _function(head: str, lines: list[str]) -> str:
+    return "\n    ".join([f"static void {head}\n{{", *lines]) + "\n}\n"
 
 
 def _column(matrix: SX) -> SX:

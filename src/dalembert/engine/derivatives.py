@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cached_property
 
 import casadi as ca
 import numpy as np
 
-from dalembert.engine import adjoint, compiler
+from dalembert.engine import compiler
 from dalembert.engine.adjoint import Changes, Sweep
 from dalembert.engine.blocked import MOST, Blocks
 from dalembert.engine.linear import Linearization
-from dalembert.engine.newton import Array
 from dalembert.engine.program import Program
 from dalembert.engine.settling import Settling
 from dalembert.engine.sparse_linear import SparseLinearization
 from dalembert.engine.tangents import FLAGS, NativeSweep, source
 from dalembert.engine.tape import Rows
+from dalembert.engine.through import Through
 from dalembert.errors import CompilerError
 
 LOOKS = 8  # at the accuracy of compiled sweeps in one sweep through a run, at least
@@ -27,16 +26,14 @@ LONGEST = 100_000  # operations of derivatives beyond which sweeps are made in b
 MISSED = 1e-11  # relative to the terms of its equations: what a solution may miss them by
 AGREE = 1e-8  # relative: what the fixed pivots may differ by from partial pivoting in one step
 
-_MAKERS: dict[str, Callable[[Changes], Sweep]] = {"ahead": adjoint.ahead, "back": adjoint.back, "second": adjoint.second}
-
 
 class Sweeps:
     """The sweeps of a program, made when first needed."""
 
     def __init__(self, program: Program) -> None:
         self.program = program
-        self._native: dict[str, NativeSweep] = {}
-        self._sources: dict[str, tuple[Sweep, str]] = {}
+        self._native: dict[type[Through], NativeSweep] = {}
+        self._sources: dict[type[Through], tuple[Sweep, str]] = {}
 
     @cached_property
     def changes(self) -> Changes:
@@ -67,17 +64,17 @@ class Sweeps:
         """Whether eliminations are written out: with the pivots of the run, and where they are short."""
         return not self.program.large and self.blocks.cost <= LARGEST
 
-    def _code(self, kind: str) -> tuple[Sweep, str]:
+    def _code(self, kind: type[Through]) -> tuple[Sweep, str]:
         """A sweep with its source: eliminations are written out where they are short, else done in loops."""
         if kind not in self._sources:
             if self._written:
-                sweep = _MAKERS[kind](self.changes)
+                sweep = kind.written_out(self.changes)
                 self._sources[kind] = sweep, source(sweep)
             else:
                 self._sources[kind] = self.blocks.sweep(kind)
         return self._sources[kind]
 
-    def compiled(self, kind: str, compile: bool | str, steps: int) -> NativeSweep | None:
+    def compiled(self, kind: type[Through], compile: bool | str, steps: int) -> NativeSweep | None:
         """The compiled sweep, where that pays or is wanted: by count of operations, not by the clock."""
         if compile is False or compiler.find() is None or (compile is not True and steps < FEW) or not self._writable:
             return None
@@ -103,10 +100,10 @@ class Sweeper:
     def __init__(self, sweeps: Sweeps, settling: Settling, compile: bool | str, steps: int, careful: bool) -> None:
         self._settling = settling
         self._sweeps, self._compile, self._steps = sweeps, False if careful else compile, steps
-        self._since: dict[str, float] = {}  # steps since the last look
+        self._since: dict[type[Through], float] = {}  # steps since the last look
         self.engines: set[str] = set()  # what was used
 
-    def _way(self, kind: str, rows: Rows) -> NativeSweep | None:
+    def _way(self, kind: type[Through], rows: Rows) -> NativeSweep | None:
         native = self._sweeps.compiled(kind, self._compile, self._steps)
         if native is not None and self._since.get(kind, np.inf) >= self._steps / LOOKS:
             sound = _sound(self._sweeps, kind, native, rows[len(rows) - 1 :])
@@ -123,92 +120,36 @@ class Sweeper:
             self.engines.add(self._sweeps.linear.name)
         return sound
 
-    def ahead(self, rows: Rows, state: Array, par: Array, u: Array, out: Array | None) -> None:
-        """Tangents of the state (a row for each direction), in place; those after each step are written.
-
-        `u` has the directions of the inputs, `(steps or 1, directions or 1, inputs)`.
-        """
+    def __call__(self, rows: Rows, through: Through) -> None:
+        """Carry something through some steps; its numbers change in place."""
         if rows.settled:
+            through.standing()
             if self._settling.linear:
-                self._settling.linear.ahead(self._settling.solved(rows), state, par, u, out)
+                through.by(self._settling.linear, self._settling.solved(rows))
             return
-        begin = state.copy()
-        if (native := self._way("ahead", rows)) is None or not self._kept(_ahead(native, rows, state, par, u, out)):
-            state[:] = begin
-            self._sweeps.linear.ahead(rows, state, par, u, out)
-
-    def back(self, rows: Rows, bar: Array, slopes: Array, par: Array, u: Array | None) -> None:
-        """Adjoints of the state (a row for each), in place; `slopes` are added after each step (or one row for all)."""
-        if rows.settled:
-            _clear(u)
-            if self._settling.linear:
-                self._settling.linear.back(self._settling.solved(rows), bar, slopes, par, u)
-            return
-        begin = bar.copy(), par.copy()
-        if (native := self._way("back", rows)) is None or not self._kept(_back(native, rows, bar, slopes, par, u)):
-            bar[:], par[:] = begin
-            self._sweeps.linear.back(rows, bar, slopes, par, u)
-
-    def second(
-        self, rows: Rows, bars: tuple[Array, Array], slopes: tuple[Array, Array], dots: tuple[Array, Array, Array],
-        par: Array, u: Array | None,
-    ) -> None:  # fmt: skip
-        """An adjoint and its derivative in one direction: of the state before each step, of parameters and inputs."""
-        if rows.settled:
-            _clear(u)
-            if self._settling.linear:
-                self._settling.linear.second(self._settling.solved(rows), bars, slopes, dots, par, u)
-            return
-        begin = bars[0].copy(), bars[1].copy(), par.copy()
-        if (native := self._way("second", rows)) is None or not self._kept(_second(native, rows, bars, slopes, dots, par, u)):
-            bars[0][:], bars[1][:], par[:] = begin
-            self._sweeps.linear.second(rows, bars, slopes, dots, par, u)
+        native = self._way(type(through), rows)
+        if native is not None:
+            begin = [array.copy() for array in through.changed]
+            if self._kept(swept(native, rows, through)):
+                return
+            for array, own in zip(through.changed, begin, strict=True):
+                array[:] = own
+        through.by(self._sweeps.linear, rows)
 
 
-def _clear(u: Array | None) -> None:
-    """No slopes in inputs, where nothing depends on them."""
-    if u is not None:
-        u[:] = 0.0
-
-
-def _given(rows: Rows) -> dict[str, Array]:
-    return {
+def swept(native: NativeSweep, rows: Rows, through: Through) -> float:
+    """Carry something through some steps by a compiled sweep; by how much solutions missed their equations."""
+    given = {
         "state": rows.before, "t": rows.t[:, None], "h": np.array([rows.h]), "u": rows.u, "par": rows.par, "x": rows.unknowns
     }  # fmt: skip
+    return native(len(rows), len(through.changed[0]), {**given, **through.given}, through.outputs)
 
 
-def _ahead(native: NativeSweep, rows: Rows, state: Array, par: Array, u: Array, out: Array | None) -> float:
-    return native(len(rows), len(state), {**_given(rows), "state_dot": state, "par_dot": par, "u_dot": u}, [out])
-
-
-def _back(native: NativeSweep, rows: Rows, bar: Array, slopes: Array, par: Array, u: Array | None) -> float:
-    return native(len(rows), len(bar), {**_given(rows), "bar": bar, "slope": slopes}, [par, u])
-
-
-def _second(
-    native: NativeSweep, rows: Rows, bars: tuple[Array, Array], slopes: tuple[Array, Array], dots: tuple[Array, Array, Array],
-    par: Array, u: Array | None,
-) -> float:  # fmt: skip
-    more = dict(zip(("state_dot", "par_dot", "u_dot"), dots, strict=True))
-    more |= {"bar": bars[0], "bar_dot": bars[1], "slope": slopes[0][:, None], "slope_dot": slopes[1][:, None]}
-    return native(len(rows), 1, {**_given(rows), **more}, [par, u])
-
-
-def _sound(sweeps: Sweeps, kind: str, native: NativeSweep, row: Rows) -> bool:
+def _sound(sweeps: Sweeps, kind: type[Through], native: NativeSweep, row: Rows) -> bool:
     """Whether the compiled sweep and partial pivoting agree on one step."""
-    n, p, m = sweeps.changes.sizes
-    found, expected = ([np.ones((1, n)), np.zeros((1, p)), np.zeros((1, 1, m))] for _ in range(2))
-    zero, ones = np.zeros((1, n)), (np.ones((1, p)), np.ones((1, 1, m)))
-    if kind == "ahead":
-        _ahead(native, row, found[0], *ones, None)
-        sweeps.linear.ahead(row, expected[0], *ones, None)
-    else:
-        sweeps.linear.back(row, expected[0], zero, expected[1], expected[2])
-        if kind == "back":
-            _back(native, row, found[0], zero, found[1], found[2])
-        else:  # in no direction: what is carried is the adjoint
-            dots = np.zeros((1, 1, n)), np.zeros((1, p)), np.zeros((1, 1, m))
-            _second(native, row, (found[0], np.zeros((1, n))), (zero, zero), dots, np.zeros((1, p)), None)
-            found[1:] = expected[1:]
-    largest = max(np.abs(e).max(initial=1.0) for e in expected)
-    return all(np.abs(a - b).max(initial=0.0) <= AGREE * largest for a, b in zip(found, expected, strict=True))
+    found, expected = kind.samples(*sweeps.changes.sizes)
+    swept(native, row, found)
+    expected.by(sweeps.linear, row)
+    largest = max(np.abs(e).max(initial=1.0) for e in expected.looked_at)
+    pairs = zip(found.looked_at, expected.looked_at, strict=False)
+    return all(np.abs(a - b).max(initial=0.0) <= AGREE * largest for a, b in pairs)

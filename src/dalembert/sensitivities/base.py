@@ -15,6 +15,7 @@ from dalembert.engine.machine import memory
 from dalembert.engine.newton import Rule
 from dalembert.engine.settling import Settling
 from dalembert.engine.tape import Rows, Tape
+from dalembert.engine.through import Adjoints, Curvatures, Tangents
 from dalembert.errors import MethodError, suggest, suggesting
 from dalembert.methods.base import Method
 from dalembert.sensitivities.costs import Costs, Function, stored
@@ -224,13 +225,17 @@ class Sensitivity:
         most = max(1, ROOM // max(1, 8 * count * n)) if write else self._grid.steps
         for rows in self._tape.segments():
             if rows.settled:
-                self._sweep.ahead(rows, direction.state, direction.par, self._shares.spread(direction.u, rows), None)
+                self._ahead(rows, direction, None)
                 continue
             for begin in range(0, len(rows), most):
                 part = rows[begin : begin + most]
                 out = np.empty((len(part), count, n)) if write else None
-                self._sweep.ahead(part, direction.state, direction.par, self._shares.spread(direction.u, part), out)
+                self._ahead(part, direction, out)
                 yield part, out
+
+    def _ahead(self, rows: Rows, direction: _Direction, out: Array | None) -> None:
+        u = self._shares.spread(direction.u, rows)
+        self._sweep(rows, Tangents(direction.state, direction.par, u, out))
 
     @suggesting
     def gradient(
@@ -261,7 +266,7 @@ class Sensitivity:
         for rows in self._tape.segments(backwards=True):
             more, each, by_par = costs.after(rows) if costs and not rows.settled else (0.0, nothing, 0.0)
             by_u = np.empty((len(rows), count, rows.u.shape[1])) if self.system.nu else None
-            self._sweep.back(rows, slopes.state, each, slopes.par, by_u)
+            self._sweep(rows, Adjoints(slopes.state, each, slopes.par, by_u))
             slopes.par += by_par
             value += more
             if by_u is not None:
@@ -295,7 +300,7 @@ class Sensitivity:
                 tangents[rows.first, rows.settled] = self._carried(rows, ahead.state, ahead)
             else:
                 tangents[rows.first, rows.settled] = ahead.state.copy()
-                self._sweep.ahead(rows, ahead.state, ahead.par, self._shares.spread(ahead.u, rows), None)
+                self._ahead(rows, ahead, None)
         slopes, changes = self._none(1), self._none(1)
         for rows in self._tape.segments(backwards=True):
             found = tangents.pop((rows.first, rows.settled))
@@ -311,7 +316,7 @@ class Sensitivity:
         """The tangents before and after each step, from those at the beginning, which are carried along."""
         out = np.empty((len(rows) + 1, *state.shape))
         out[0] = state
-        self._sweep.ahead(rows, state, direction.par, self._shares.spread(direction.u, rows), out[1:])
+        self._sweep(rows, Tangents(state, direction.par, self._shares.spread(direction.u, rows), out[1:]))
         return out
 
     def _second(
@@ -324,9 +329,8 @@ class Sensitivity:
             _, each, _ = costs.after(rows)
             each_dot, by_par = costs.changes(rows.numbers, rows.after, rows.par, tangents[1:, 0], first.par[0])
         by_u = np.empty((count, 1, rows.u.shape[1])) if self.system.nu else None
-        self._sweep.second(
-            rows, (slopes.state, changes.state), (each, each_dot), (tangents[:-1], first.par, u), changes.par, by_u
-        )
+        bars, dots = (slopes.state, changes.state), (tangents[:-1], first.par, u)
+        self._sweep(rows, Curvatures(bars, (each, each_dot), dots, changes.par, by_u))
         changes.par += by_par
         if by_u is not None:
             self._shares.collect(changes.u, rows, by_u)
