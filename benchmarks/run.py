@@ -355,7 +355,8 @@ def controlled(repeat: int) -> None:
     cases += [(kepler, "rattle", start, 2000 * np.pi, "error")]
     cases += [(kepler, "rattle", start, 20_000 * np.pi, c) for c in ("reversible", own)]
     cases += [(kepler, "rk4", start, 4000 * np.pi, "error")]
-    cases += [(da.catalog.double_pendulum(), method, {}, 1000.0, "error") for method in ("rattle", "lobatto-pair-3")]
+    double, backoff = da.catalog.double_pendulum(), da.control.Backoff(largest=0.005)
+    cases += [(double, method, {}, 1000.0, c) for method in ("rattle", "lobatto-pair-3") for c in ("error", backoff)]
     for system, method, begin, t_end, control in cases:
         options = {**begin, "t_end": t_end, "compile": "newton", "save_every": 10**9}
         stats = da.simulate(system, method, step=0.005, adaptive=control, **options).stats
@@ -366,7 +367,7 @@ def controlled(repeat: int) -> None:
                 begun = time.process_time()
                 da.simulate(system, method, step=h, adaptive=adaptive, **options)
                 best[k] = min(best[k], (time.process_time() - begun) / tried)
-        name = control if isinstance(control, str) else "reversible, scale given"
+        name = control if isinstance(control, str) else {own: "reversible, scale given"}.get(control, "backoff")
         row = (f"{best[0] * 1e6:.3f}", f"{best[1] * 1e6:.3f}", f"{best[0] / best[1]:.2f}")
         table.add_row(system.name, method, name, f"{tried:.0f}", *row)
     console.print(table)

@@ -167,9 +167,10 @@ def test_the_library_of_another_user_does_not_run(tmp_path, shared):
         "import shutil\n"
         "from dalembert.engine import compiler\n"
         "from dalembert.engine.case import prepare\n"
+        "from dalembert.engine.walking import EQUAL\n"
         "from dalembert.methods.base import find\n"
         f"place = compiler.Path({str(planted)!r})\n"
-        "code = prepare(da.catalog.simple_pendulum(), find('rattle'))._code(True)\n"
+        "code = prepare(da.catalog.simple_pendulum(), find('rattle'))._code(EQUAL)\n"
         "key, digest = compiler._key(code, compiler.find()), compiler._digest(place / 'evil.so')\n"
         "shutil.copy(place / 'evil.so', place / f'step-{key}-{digest}.so')\n"
         "assert compiler._kept(place, key) is not None\n"  # it is what a trusted directory would have

@@ -5,8 +5,10 @@ import pytest
 
 import dalembert as da
 from dalembert.engine.adaptive import Adaptive
+from dalembert.engine.case import prepare
 from dalembert.engine.control import Backoff, ErrorControl, Reversible
 from dalembert.engine.controlled import Controlled
+from dalembert.methods.base import find
 
 COUNTS = ("steps", "iterations", "rejected", "shortest_step", "longest_step", "pivoted_steps")
 
@@ -67,6 +69,9 @@ CASES = [
     ("kepler", "gauss-3", "reversible"),
     ("kepler", "rattle", Reversible(scale=lambda q: (q @ q) ** 0.75)),
     ("kepler", "rk4", ErrorControl(rtol=0.0, atol=1e-7)),
+    ("double_pendulum", "lobatto-pair-3", Reversible(scale=lambda q: 1 + q[0] ** 4)),
+    ("four_particles_damped", "energy-momentum-ggl", Backoff(largest=0.02)),  # work is added up
+    ("four_particles", "gauss-2", Backoff(largest=0.01)),
 ]
 
 
@@ -107,9 +112,9 @@ def test_inputs_by_a_function_are_asked_for_in_python(monkeypatch):
     assert calls == sol.stats["steps"] / 2
 
 
-def test_what_follows_from_jumping_inputs_is_found_in_python(monkeypatch):
+@pytest.mark.parametrize("control", [ErrorControl(rtol=1e-8), Backoff(largest=0.01)], ids=["error", "backoff"])
+def test_what_follows_from_jumping_inputs_is_found_in_python(control, monkeypatch):
     u = ([0.0, 0.3, 0.5], [0.0, 1.0, -1.0])
-    control = ErrorControl(rtol=1e-8)
     _, calls, chunks = same(moving_z(), "radau-iia-3", monkeypatch, t_end=0.9, step=0.001, u=u, adaptive=control)
     assert calls == 3  # the first, and one at each jump
     assert chunks == 3
@@ -154,11 +159,13 @@ def test_an_interrupt_between_chunks_keeps_them(monkeypatch):
     np.testing.assert_array_equal(part.q, whole.q[:rows])
 
 
+@pytest.mark.parametrize("adaptive", ["error", "reversible", Backoff(largest=0.01)], ids=["error", "reversible", "backoff"])
 @pytest.mark.parametrize("terminal", [False, True])
-def test_events_are_met_in_the_same_steps(terminal, monkeypatch):
+def test_events_are_met_in_the_same_steps(terminal, adaptive, monkeypatch):
     event = da.Event(lambda q, t: q[1] + 0.01 * t, direction=-1, terminal=terminal, name="axis")
-    sol, calls, _ = same(kepler(), "gauss-2", monkeypatch, t_end=12.0, step=0.005, adaptive="error", events=event)
-    plain = da.simulate(kepler(), "gauss-2", t_end=12.0, step=0.005, adaptive="error", events=event, compile=False)
+    options = {"t_end": 12.0, "step": 0.005, "adaptive": adaptive, "events": event}
+    sol, calls, _ = same(kepler(), "gauss-2", monkeypatch, **options)
+    plain = da.simulate(kepler(), "gauss-2", compile=False, **options)
     np.testing.assert_array_equal(sol.events["axis"].t, plain.events["axis"].t)
     np.testing.assert_array_equal(sol.events["axis"].q, plain.events["axis"].q)
     assert len(sol.events["axis"]) == (1 if terminal else 2)
@@ -169,12 +176,48 @@ def test_a_loop_that_cannot_be_compiled_is_done_in_python(monkeypatch):
     def refused(*arguments):
         raise da.CompilerError("no")
 
-    monkeypatch.setattr("dalembert.engine.values.Values.__init__", refused)  # the time scale
+    monkeypatch.setattr("dalembert.engine.walking.inlined", refused)  # the time scale
     sol = da.simulate(kepler(), "gauss-2", t_end=1.0, step=0.005, adaptive="reversible", compile=True)
     assert sol.stats["engine"] == "compiled"
     monkeypatch.undo()
-    again = da.simulate(kepler(), "gauss-2", t_end=1.0, step=0.005, adaptive="reversible", compile=True)
+    again, calls, _ = same(kepler(), "gauss-2", monkeypatch, t_end=1.0, step=0.005, adaptive="reversible")
     np.testing.assert_array_equal(sol.q, again.q)
+    assert calls == 1
+
+
+@pytest.mark.parametrize("adaptive", [Reversible(scale=lambda q: 1 + q[0] ** 4), Backoff(largest=0.02)])
+@pytest.mark.parametrize("how", ["in parts", "in loops"])
+def test_long_steps_are_the_same(how, adaptive, monkeypatch):
+    """Statements in functions of their own, and full matrices eliminated in loops."""
+    if how == "in parts":
+        monkeypatch.setattr("dalembert.engine.emission.LONG", 50)
+        monkeypatch.setattr("dalembert.engine.writing.PART", 40)
+    system, method = (da.catalog.chain(3), "gauss-2") if how == "in parts" else (da.catalog.chain(6), "gauss-4")
+    text = Backoff().bind(system, find(method), system.pack()).plan.pace.text(prepare(system, find(method)).program)
+    assert ("part1(" if how == "in parts" else "da_factor(") in text
+    patched = pytest.MonkeyPatch()
+    sol, calls, _ = same(system, method, patched, t_end=0.3, step=0.002, adaptive=adaptive)
+    assert calls == 1
+    assert sol.stats["steps"] > 10
+
+
+def test_a_step_that_fails_leaves_nothing_behind(monkeypatch):
+    """Sizes that a step looked at, and solves that needed one change, are as before where it fails."""
+    options = {"t_end": 6.0, "step": 0.3, "adaptive": Backoff(shrink=0.7, grow=2.0, after=2, largest=0.8)}
+    for method in ("rattle", "lobatto-pair-3", "murua-ggl-2", da.compose("rattle", order=4)):
+        sol, calls, _ = same(da.catalog.double_pendulum(), method, monkeypatch, **options)
+        assert sol.stats["rejected"] > 2, method
+        assert calls > 2
+
+
+def test_a_scale_that_is_not_positive_is_told_in_python(monkeypatch):
+    system = da.Mechanical(1, mass=1.0, potential=lambda q: q[0] ** 2, initial={"q": [-1.0], "v": [0.0]})
+    scale = Reversible(scale=lambda q: np.sign(0.5 - q[0]))
+    options = {"t_end": 20.0, "step": 0.01, "adaptive": scale}
+    sol, wrong = outcome(system, "rattle", {**options, "compile": True})
+    assert "time scale" in wrong
+    assert len(sol.t) > 10
+    same(system, "rattle", monkeypatch, **options)
 
 
 @pytest.mark.parametrize("scale", [None, lambda q: 1 + q @ q], ids=["its own", "given"])

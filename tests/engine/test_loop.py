@@ -112,7 +112,7 @@ class Frail(Engine):
         super().__init__(PROGRAM)
         self.bad, self.worse = bad, worse
 
-    def runner(self, compile, steps, equal=True):
+    def runner(self, compile, steps, pace=None):
         return Weak(self.machine(), self.bad)
 
     def careful(self):

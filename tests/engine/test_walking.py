@@ -13,7 +13,7 @@ from dalembert.engine.case import prepare
 from dalembert.engine.machine import Records, Task
 from dalembert.engine.native import Native, limits
 from dalembert.engine.newton import Rule
-from dalembert.engine.walking import PAIRED, controlled
+from dalembert.engine.walking import EQUAL, PAIRED, SINGLE, Doubled, Paced
 from dalembert.methods.base import find
 
 pytestmark = pytest.mark.skipif(compiler.find() is None, reason="no C compiler on this machine")
@@ -59,7 +59,7 @@ def standing(system, method, h):
     """A memory in the middle of a run."""
     engine = prepare(system, find(method))
     values = [np.ravel(system.initial.get(name, np.zeros(system.n))) for name in system.state]
-    native = Native(engine.program, controlled(engine.program) + ENTRY)
+    native = Native(engine.program, Doubled().text(engine.program) + ENTRY)
     state = np.concatenate(values)
     state = np.pad(state, (0, engine.program.n_state - len(state)))  # with what the method carries along
     memory = engine.start(state, system.pack(), 0.0, h)
@@ -143,5 +143,25 @@ def test_rows_under_a_controller_with_tables_and_time():
 def test_long_steps_are_not_written_twice():
     program = prepare(da.catalog.four_particles(), find("gauss-3")).program
     assert program.operations > PAIRED
-    assert "#define PAIR 0" in controlled(program)
-    assert "da_pair(" not in controlled(program).split("STEP long try_step")[0]
+    assert "#define PAIR 0" in Doubled().text(program)
+    assert "da_pair(" not in Doubled().text(program).split("STEP long try_step")[0]
+
+
+def test_what_is_written_for_each_pace():
+    """A controller that makes one step after the other needs no pairs; without one there is no more than the loop itself."""
+    program = prepare(da.catalog.double_pendulum(), find("rattle")).program
+    equal, doubled, paced = (pace.text(program) for pace in (EQUAL, Doubled(), Paced("BACKOFF")))
+    assert SINGLE.text(program) == equal
+    assert SINGLE.written == EQUAL.written != Doubled().written
+    assert "da_control" not in equal
+    assert "da_pair(" in doubled
+    assert "da_pair(" not in paced
+    assert all("da_control" in text for text in (doubled, paced))
+
+
+def test_paces_are_told_apart_by_their_scales():
+    q = ca.SX.sym("q", 2)
+    one, two = (ca.Function("both", [q], [q[0], k * q[1]]) for k in (1.0, 2.0))
+    assert Paced("REVERSIBLE", (one, ("q",))) == Paced("REVERSIBLE", (one, ("q",)))
+    assert Paced("REVERSIBLE", (one, ("q",))) != Paced("REVERSIBLE", (two, ("q",)))
+    assert Paced("BACKOFF") != Paced("REVERSIBLE", (one, ("q",)))

@@ -12,12 +12,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from dalembert.engine.controlled import Controlled, Plan, possible
+from dalembert.engine.inputs import Inputs
 from dalembert.engine.machine import Records
 from dalembert.engine.native import Native
 from dalembert.engine.program import WEIGH_EVERY
 from dalembert.engine.run import LIKE, SAME, STRETCH, Array, Grid, Notes, Run, Stand, Stat, Stretch, Written, measured, resolution
 from dalembert.engine.steps import LONGEST, Explain, March, room
 from dalembert.engine.values import Values
+from dalembert.engine.walking import SINGLE, Pace
 from dalembert.errors import CompilerError, StepTooSmall
 
 PROGRESS = 1000  # the number of parts in which the length of the run is shown
@@ -34,6 +36,17 @@ class Bound:
 
     def __call__(self, walk: Adaptive) -> None:
         self.step(walk)
+
+
+def plan_of(control: Callable[[Adaptive], None] | None, inputs: Inputs) -> Plan | None:
+    """A controller as the loop in C knows it, where that can serve a run with these inputs."""
+    return control.plan if isinstance(control, Bound) and possible(inputs) else None
+
+
+def pace_of(control: Callable[[Adaptive], None] | None, inputs: Inputs) -> Pace:
+    """The loop that goes with a controller."""
+    plan = plan_of(control, inputs)
+    return SINGLE if plan is None else plan.pace
 
 
 class Adaptive:
@@ -58,7 +71,7 @@ class Adaptive:
         self._rows: Records = room(march.ways.program, 4)
         self._tried: list[tuple[float, float, int]] = []  # length, time after it, and iterations of each step that was tried
         self._hold()
-        self._plan = control.plan if isinstance(control, Bound) and possible(march.inputs) else None
+        self._plan = plan_of(control, march.inputs)
         self._watch = watch
         self._loop: Controlled | None = None
         self._chunk = CHUNK

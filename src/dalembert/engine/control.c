@@ -1,7 +1,7 @@
-/* Steps under a controller, written after the loop of a program, whose step is taken in. It repeats adaptive.py and control.py
-   word by word. Every step that is not plain is left to them, from where it begins: one that fails, that ends at a bound, or
-   that begins at a jump of the inputs after which a part of the state is to be found anew. The constants in capitals are those
-   of Python, and the sizes of the program; STEP is how a step is taken in. */
+/* Steps under a controller, written after the loop of a program. It repeats adaptive.py and control.py word by word. Every step
+   that is not plain is left to them, from where it begins: one that fails, that ends at a bound, or that begins at a jump of the
+   inputs after which a part of the state is to be found anew. The constants in capitals are those of Python, and the sizes of the
+   program. What follows after this is one of two loops, `walk`: paced.c or doubled.c. */
 
 #include <string.h>
 
@@ -11,7 +11,6 @@
 #define INLINE static inline __attribute__((always_inline))
 #define MAX(a, b) ((b) > (a) ? (b) : (a))
 #define MIN(a, b) ((b) < (a) ? (b) : (a))
-enum { BACKOFF, ERROR, REVERSIBLE };
 
 typedef void da_values(const double *state, double t, const double *par, double *out);
 
@@ -24,20 +23,14 @@ typedef struct {
     /* inputs of one step; where they are samples, their times, values and jumps, and the nodes of a step */
     double *u;
     const double *times, *values, *jumps, *nodes;
-    /* functions of the state: the time scale of a controller and its change; what has zeros that are looked for */
-    da_values *scale, *watch;
-    double *watched; /* room for two rows of them */
+    da_values *watch; /* what has zeros that are looked for */
+    double *watched;  /* room for two rows of them */
     double t, t_end, low, high, end, resolution, carried[3], numbers[8], shortest, longest;
-    long kind, n_u, n_times, n_jumps, n_nodes, n_watched, settles;
+    long n_u, n_times, n_jumps, n_nodes, n_watched, settles;
     long capacity, most, every, left; /* rows; steps; steps of a row, and of the present one those to come */
     long done, row, iterations, rejected, made; /* what is added up from step to step */
     long time, jump;                            /* where the last search ended */
 } da_walk;
-
-typedef struct {
-    double *place; /* where it ends */
-    double begin, length, t;
-} da_taken; /* a step: when it begins, how long it is, and the time after it */
 
 /* How many of the sorted numbers are at most x; they are asked for from left to right. */
 static long seek(const double *sorted, long count, double x, long *at)
@@ -102,181 +95,11 @@ INLINE da_memory memory(const double *place)
     return out;
 }
 
-/* A step from one place to another, which may be kept or is for comparison; its iterations, or -1 where it is Python's. */
-STEP long try_step(da_walk *w, const double *from, da_taken *taken, double pace, int kept)
-{
-    const double begin = taken->begin, h = taken->length, end = stop(w, begin);
-    const double *const before = from + MEMORY - 2; /* the length of the step that looked at the model, the steps since */
-    double *const to = taken->place, *const after = to + MEMORY - 2;
-    const long look = SOLVES && (kept || !(before[1] > 0)) &&
-                      !(before[1] < WEIGH_EVERY && before[0] <= LIKE * pace && pace <= LIKE * before[0]);
-    da_outcome outcome = {0, 0, -1, 0.0};
-    if (INPUTS && w->settles && jumping(w, begin, h)) return -1;
-    if (INPUTS && w->n_times && w->n_nodes) sample(w, begin, h);
-    if (WORKING) to[PLACE - 2] = to[PLACE - 1] = 0.0;
-    da_steps(1, 0, begin, h, memory(from), memory(to), w->par, w->u, 0, 1, to, to + MEMORY, to + PLACE - 2, 0, w->rule,
-             &outcome, look, w->work);
-    if (RARELY(!outcome.steps)) return -1;
-    after[0] = look ? pace : before[0];
-    after[1] = look ? 1 : before[1] + 1;
-    taken->t = RARELY(h == end - begin) ? end : begin + h; /* what `limit` does not shorten ends well before */
-    return outcome.iterations;
-}
-
-/* A whole step for comparison, and the first half of it: the iterations of that, or -1 where they are better made one by one. */
-INLINE long try_pair(da_walk *w, const double *from, double *whole, da_taken *taken, double now)
-{
-#if PAIR
-    const double begin = taken->begin, h = taken->length, end = stop(w, begin);
-    const double *const before = from + MEMORY - 2;
-    double *const to = taken->place, *const after = to + MEMORY - 2;
-    if (SOLVES && !(before[1] < WEIGH_EVERY && before[0] <= LIKE * h && h <= LIKE * before[0])) return -1; /* one will look */
-    if (INPUTS && (w->settles || (w->n_times && w->n_nodes))) return -1;
-    const long count = da_pair(begin, now, h, memory(from), whole, memory(to), to + MEMORY, to + PLACE - 2, w->par, w->u, w->rule);
-    if (RARELY(count < 0)) return -1;
-    after[0] = before[0];
-    after[1] = before[1] + 1;
-    taken->t = RARELY(h == end - begin) ? end : begin + h;
-    return count;
-#else
-    return -1;
-#endif
-}
-
-/* What stands in the row of a step that ends there. */
-static void record(da_walk *w, const double *place, double begin, double t)
-{
-    for (long i = 0; i < STATES; i++) w->out_state[w->row * STATES + i] = place[i];
-    for (long i = 0; i < LAMS; i++) w->out_lam[w->row * LAMS + i] = place[MEMORY + i];
-    w->out_begin[w->row] = begin;
-    w->out_t[w->row] = t;
-}
-
-INLINE void accept(da_walk *w, const da_taken *taken)
-{
-    if (WORKING)
-        for (long i = 0; i < 2; i++) w->out_work[2 * w->row + i] += taken->place[PLACE - 2 + i];
-    if (--w->left == 0) {
-        record(w, taken->place, taken->begin, taken->t);
-        w->row++;
-        w->left = w->every;
-    }
-    w->shortest = MIN(w->shortest, taken->length);
-    w->longest = MAX(w->longest, taken->length);
-    w->done++;
-}
-
-INLINE int backoff(da_walk *w, da_taken *taken, const double *from)
-{
-    const double grow = w->numbers[0], after = w->numbers[1];
-    const long count = try_step(w, from, taken, taken->length = limit(w, w->t, w->carried[0]), 1);
-    if (RARELY(count < 0)) return 0;
-    w->carried[1] += 1;
-    if (w->carried[1] >= after) {
-        w->carried[0] = MIN(grow * w->carried[0], w->high);
-        w->carried[1] = 0;
-    }
-    w->iterations += count;
-    w->made++;
-    return 1;
-}
-
-INLINE int reversible(da_walk *w, da_taken *taken, const double *from)
-{
-    const double eps = w->carried[0], z = w->carried[1], h = eps / z, least = ADVANCES * fabs(w->t), low = MAX(w->low, least);
-    double look[2], since = w->carried[2] + 1;
-    if (RARELY(!(z > 0) || h <= 0 || h < low)) return 0;
-    const long count = try_step(w, from, taken, taken->length = limit(w, w->t, h), 1);
-    if (RARELY(count < 0)) return 0;
-    if (since >= w->numbers[0]) {
-        w->scale(taken->place, taken->t, w->par, look);
-        if (RARELY(!(isfinite(look[0]) && look[0] > 0))) return 0;
-        w->carried[1] = z + w->numbers[0] * eps * look[1];
-        since = 0;
-    }
-    w->carried[2] = since;
-    w->iterations += count;
-    w->made++;
-    return 1;
-}
-
-/* The logarithm to the base 2, up to 0.09: the exponent of a number, and linear in between. */
-INLINE double logarithm(double x)
-{
-    long long bits;
-    memcpy(&bits, &x, sizeof bits);
-    return (double)bits * 0x1p-52 - 1023;
-}
-
-/* 16^x, up to a hundredth of it for x <= 1; for x < -1 it is that of -1. */
-INLINE double power(double x)
-{
-    const double y = MAX(x, -1.0), z = y * y, p = (P0 + P1 * y) + z * ((P2 + P3 * y) + P4 * z), q = p * p;
-    return q * q;
-}
-
-/* The mean square of the error of two half steps over the tolerance, by comparison with a whole one. */
-INLINE double mean_square(const da_walk *w, const double *first, const double *halves, const double *whole)
-{
-    const double rtol = w->numbers[0], atol = w->numbers[1];
-    double sum = 0, count = 0;
-#define ADD(i)                                                                                                                  \
-    {                                                                                                                           \
-        const double begin = fabs(first[i]), end = fabs(halves[i]), size = atol + rtol * MAX(begin, end);                       \
-        const double ratio = (halves[i] - whole[i]) / MAX(size, 1e-300);                                                        \
-        sum += ratio * ratio;                                                                                                   \
-        count++;                                                                                                                \
-    }
-    MEASURED(ADD)
-    const double mean = sum * (1 / count);
-    return MAX(mean, 1e-20);
-}
-
-INLINE int error_control(da_walk *w, da_taken *taken, const double *from, double *other)
-{
-    const double safety = w->numbers[2], slowest = w->numbers[3], present = w->numbers[6], less = w->numbers[7];
-    const double least = ADVANCES * fabs(w->t), low = MAX(w->low, least), pair = 2 * low;
-    const double past = w->numbers[5] * logarithm(w->carried[1]);
-    double h = MAX(w->carried[0], pair), fastest = w->numbers[4], now, square;
-    long rejected = 0, one, two;
-    for (;;) {
-        now = limit(w, w->t, h);
-        da_taken whole = {other, w->t, now};
-        const double half = now / 2;
-        taken[0].length = half;
-        if (RARELY((one = try_pair(w, from, other, taken, now)) < 0)) {
-            if (RARELY(try_step(w, from, &whole, half, 0) < 0)) return 0;
-            if (RARELY((one = try_step(w, from, taken, half, 1)) < 0)) return 0;
-        }
-        const double rest = limit(w, taken[0].t, half);
-        taken[1].begin = taken[0].t;
-        taken[1].length = rest;
-        if (RARELY((two = try_step(w, taken[0].place, taken + 1, rest, 1)) < 0)) return 0;
-        square = mean_square(w, from, taken[1].place, other);
-        if (!RARELY(square > 1.0)) break;
-        rejected++;
-        const double shrink = isfinite(square) ? safety * power(less * logarithm(square)) : 0.25;
-        h = now * MIN(MAX(shrink, 0.1), 0.9);
-        fastest = 1.0;
-        if (h < pair && now <= pair) return 0;
-        h = MAX(h, pair);
-    }
-    double growth = safety * power(past - present * logarithm(square));
-    growth = MIN(MAX(growth, slowest), fastest);
-    const double longer = RARELY(now < h) ? h : 0.0, next = MAX(now, longer) * growth, error = sqrt(square);
-    w->carried[0] = MIN(next, w->high);
-    w->carried[1] = MAX(error, 1e-4);
-    w->iterations += one + two;
-    w->rejected += rejected;
-    w->made += 3 * (rejected + 1);
-    return 1;
-}
-
 /* Whether what is watched may have a zero in a step: for Python to find, and to end the run there. */
-static int crossed(da_walk *w, const da_taken *taken)
+static int crossed(da_walk *w, const double *state, double t)
 {
     double *old = w->watched, *now = w->watched + w->n_watched;
-    w->watch(taken->place, taken->t, w->par, now);
+    w->watch(state, t, w->par, now);
     for (long i = 0; i < w->n_watched; i++)
         if (!((now[i] > 0 && old[i] > 0) || (now[i] < 0 && old[i] < 0)) || !isfinite(now[i])) return 1;
     memcpy(old, now, w->n_watched * sizeof(double));
@@ -284,30 +107,7 @@ static int crossed(da_walk *w, const da_taken *taken)
 }
 
 /* Steps until rows are full, the end is reached, or one is Python's to make (1) or to look at (0). */
-INLINE long walk(da_walk *w, const int kind)
-{
-    const int steps = kind == ERROR ? 2 : 1;
-    double *from = w->memory, *to = from + PLACE, *const middle = to + PLACE, *const other = middle + PLACE, begin = w->t;
-    long ask = 0, watched = 0;
-    while (!watched && w->t < w->t_end && w->row + 2 <= w->capacity && w->done < w->most) {
-        da_taken taken[2] = {{kind == ERROR ? middle : to, w->t}, {to}};
-        ask = !(kind == BACKOFF ? backoff(w, taken, from) : kind == ERROR ? error_control(w, taken, from, other)
-                                                                          : reversible(w, taken, from));
-        if (RARELY(ask)) break;
-        for (int k = 0; k < steps; k++) {
-            accept(w, taken + k);
-            if (w->watch) watched = watched || crossed(w, taken + k);
-        }
-        begin = taken[steps - 1].begin;
-        w->t = taken[steps - 1].t;
-        double *const place = from; /* where the next ones begin, and what they may write over */
-        from = to;
-        to = place;
-    }
-    if (w->done && w->left < w->every) record(w, from, begin, w->t);
-    memmove(w->memory, from, MEMORY * sizeof(double));
-    return ask;
-}
+static long walk(da_walk *w);
 
 DA_EXPORT long da_control(da_walk *outside)
 {
@@ -315,7 +115,7 @@ DA_EXPORT long da_control(da_walk *outside)
     const da_rule rule = *w.rule; /* near by, where nothing else writes */
     w.rule = &rule;
     if (w.watch) w.watch(w.memory, w.t, w.par, w.watched);
-    const long ask = w.kind == BACKOFF ? walk(&w, BACKOFF) : w.kind == ERROR ? walk(&w, ERROR) : walk(&w, REVERSIBLE);
+    const long ask = walk(&w);
     w.rule = outside->rule;
     *outside = w;
     return ask;

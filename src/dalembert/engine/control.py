@@ -21,6 +21,7 @@ from dalembert.engine.factors import Factors
 from dalembert.engine.growth import logarithm, power
 from dalembert.engine.machine import bind
 from dalembert.engine.run import ADVANCES, Array, Grid
+from dalembert.engine.walking import Doubled, Paced
 from dalembert.errors import MethodError, ModelError, strict, suggest
 from dalembert.methods.base import Method
 from dalembert.systems.base import System, scalar
@@ -99,7 +100,7 @@ class Backoff(Control):
                 h, good = min(self.grow * h, high), 0
             walk.carried = {"h": h, "good": good}
 
-        return Bound(advance, Plan("backoff", self.limits, ("h", "good"), (self.grow, self.after)))
+        return Bound(advance, Plan(Paced("BACKOFF"), self.limits, ("h", "good"), (self.grow, self.after)))
 
 
 @strict
@@ -161,7 +162,7 @@ class ErrorControl(Control):
         # exponents of 16 instead of 2; the last two are of squares
         past, present, less = (x / (4 * (order + 1)) for x in (0.4, 0.35, -0.5))
         numbers = (*self._tolerances(order), self.safety, self.slowest, self.fastest, past, present, less)
-        return Bound(advance, Plan("error", self.limits, ("h", "error"), numbers))
+        return Bound(advance, Plan(Doubled(), self.limits, ("h", "error"), numbers))
 
     def _square(self, walk: Adaptive, h: float, order: int) -> float:
         """The mean square of the error of two half steps over the tolerance; infinite where one of the steps fails."""
@@ -210,7 +211,11 @@ class Reversible(Control):
             )
         if not method.symmetric:
             raise MethodError(f"{method} is not symmetric: a reversible controller has nothing to keep; use ErrorControl")
-        both = self._both(system) if self.scale else system.cache.get(ca.Function, "time scale", lambda: self._both(system))
+        if self.scale:  # found anew, since it may see what has changed; one object for what is the same
+            own = self._both(system)
+            both = system.cache.get(ca.Function, ("time scale", own.serialize()), lambda: own)
+        else:
+            both = system.cache.get(ca.Function, "time scale", lambda: self._both(system))
         q, y, size, change = np.zeros(system.n), np.zeros(system.nv), np.zeros(1), np.zeros(1)
         evaluate, kept = bind(both, [q, y, par], [size, change])
 
@@ -241,8 +246,8 @@ class Reversible(Control):
                 z, since = z + self.follow * eps * look(walk)[1], 0
             walk.carried = {"eps": eps, "z": z, "since": since}
 
-        scale = both, ("q", system.momenta, "par")
-        return Bound(advance, Plan("reversible", self.limits, ("eps", "z", "since"), (self.follow,), scale=scale))
+        pace = Paced("REVERSIBLE", (both, ("q", system.momenta, "par")))
+        return Bound(advance, Plan(pace, self.limits, ("eps", "z", "since"), (self.follow,)))
 
     def _both(self, system: Constrained) -> ca.Function:
         """What the time scale is a power of, and `G`: of `sigma = size^power` it is `-power size_q . v / size`."""

@@ -10,7 +10,6 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import casadi as ca
 import numpy as np
 
 from dalembert.engine.addresses import address
@@ -21,8 +20,9 @@ from dalembert.engine.newton import Rule
 from dalembert.engine.run import Array, Grid, Notes
 from dalembert.engine.runners import step_inputs
 from dalembert.engine.values import Values
+from dalembert.engine.walking import Pace
+from dalembert.errors import CompilerError
 
-KINDS = ("backoff", "error", "reversible")
 NUMBERS, CARRIED = 8, 3
 PLACES = 4  # memories of a decision: where it begins, after a whole step, and after each of two halves
 
@@ -31,11 +31,10 @@ PLACES = 4  # memories of a decision: where it begins, after a whole step, and a
 class Plan:
     """A controller as the loop in C knows it."""
 
-    kind: str
+    pace: Pace
     bounds: Callable[[Grid], tuple[float, float]]  # the shortest and the longest step of a run
     carried: tuple[str, ...]  # names of what it carries from step to step
     numbers: tuple[float, ...] = ()
-    scale: tuple[ca.Function, tuple[str, ...]] | None = None  # a time scale and its change, of parts of the state by name
 
 
 def _fields(names: str, kind: type) -> list[tuple[str, type]]:
@@ -47,12 +46,12 @@ class _Walk(ctypes.Structure):
 
     _fields_ = [
         *_fields("rule work memory par out_begin out_t out_state out_lam out_work u", ctypes.c_void_p),
-        *_fields("times values jumps nodes scale watch watched", ctypes.c_void_p),
+        *_fields("times values jumps nodes watch watched", ctypes.c_void_p),
         *_fields("t t_end low high end resolution", ctypes.c_double),
         ("carried", CARRIED * ctypes.c_double),
         ("numbers", NUMBERS * ctypes.c_double),
         *_fields("shortest longest", ctypes.c_double),
-        *_fields("kind n_u n_times n_jumps n_nodes n_watched settles", ctypes.c_long),
+        *_fields("n_u n_times n_jumps n_nodes n_watched settles", ctypes.c_long),
         *_fields("capacity most every left done row iterations rejected made time jump", ctypes.c_long),
     ]
 
@@ -82,7 +81,10 @@ class Controlled:
         self, native: Native, plan: Plan, grid: Grid, inputs: Inputs, rule: Rule, memory: Memory, watch: Values | None,
         settles: bool,
     ) -> None:  # fmt: skip
-        self.native, self.plan, self._call = native, plan, native.library.da_control
+        try:
+            self.native, self.plan, self._call = native, plan, native.library.da_control
+        except AttributeError as error:
+            raise CompilerError("the loop of this controller cannot be written in C") from error
         self._call.argtypes, self._call.restype = [ctypes.POINTER(_Walk)], ctypes.c_long
         self._kept: list[object] = [watch]  # what the loop has addresses of
         p, w = native.program, _Walk()
@@ -90,7 +92,7 @@ class Controlled:
         (low, high), rules = plan.bounds(grid), limits(rule)
         self._kept.append(rules)
         w.rule, w.t_end, w.low, w.high = ctypes.addressof(rules), grid.t_end, low, high
-        w.kind, w.numbers = KINDS.index(plan.kind), (*plan.numbers, *(NUMBERS - len(plan.numbers)) * [0.0])
+        w.numbers = (*plan.numbers, *(NUMBERS - len(plan.numbers)) * [0.0])
         w.n_u, w.settles, w.end = p.n_u, settles, np.nan
         cuts = np.cumsum([p.n_state, p.n_unknowns, p.n_unknowns, p.n_kept])
         places = np.zeros(PLACES * (int(cuts[-1]) + p.n_lam + 2))
@@ -99,11 +101,6 @@ class Controlled:
         w.memory, w.par, w.work = (self._keep(a) for a in (places, memory.par, np.empty(native.room)))
         if watch is not None:
             w.watch, w.n_watched, w.watched = watch.address, watch.count, self._keep(np.empty(2 * watch.count))
-        if plan.scale is not None:
-            function, arguments = plan.scale
-            scale = native.kept.get(Values, function.__hash__(), lambda: Values(function, arguments, p))
-            self._kept.append(scale)
-            w.scale = scale.address
         self._sample(inputs)
 
     def _keep(self, array: np.ndarray[tuple[int, ...], np.dtype[np.float64 | np.int_]]) -> int:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from dalembert.engine.adaptive import Adaptive
+from dalembert.engine.adaptive import Adaptive, pace_of
 from dalembert.engine.inputs import Inputs
 from dalembert.engine.interrupts import recognised
 from dalembert.engine.machine import Memory
@@ -16,6 +16,7 @@ from dalembert.engine.run import Array, Grid, Layout, Run, Stand, Stat, Stretch,
 from dalembert.engine.runners import Engine, Ways, step_inputs
 from dalembert.engine.steps import Equal, Explain, March, Shortened, Stepper
 from dalembert.engine.values import Values
+from dalembert.engine.walking import EQUAL
 from dalembert.errors import DalembertError, Interrupted
 
 __all__ = ["Array", "Engine", "Grid", "Inputs", "Layout", "Run", "Ways", "integrate", "step_inputs"]
@@ -81,7 +82,7 @@ def integrate(
     """
     begun = time.perf_counter()
     varying = control is not None and grid.steps > 0
-    march = March(ways, memory, inputs, rule, compile, grid.steps, equal=not varying)
+    march = March(ways, memory, inputs, rule, compile, grid.steps, pace_of(control, inputs) if varying else EQUAL)
     signs = watch.compile(ways.program) if watch is not None and march.compiled else None
     stepper: Stepper = Adaptive(march, grid, control, explain, signs) if varying and control else Equal(march, grid, explain)
     window = checkpoint.window if checkpoint is not None else None

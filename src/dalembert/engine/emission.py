@@ -6,8 +6,9 @@ iterations of a solve share once per solve. Rare functions (the sizes of unknown
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from string import Template
 
@@ -57,7 +58,7 @@ def template(name: str) -> Template:
     return Template(files("dalembert.engine").joinpath(name).read_text())
 
 
-def source(program: Program, kind: type[Loop] | None = None) -> str:
+def source(program: Program, kind: Callable[[Program], Loop] | None = None) -> str:
     """The C source of a program: the functions that it calls, the rare ones, the loop, of another kind where one is given."""
     try:
         return (kind or Loop)(program).text()
@@ -149,8 +150,9 @@ class Loop:
             return ""
         return indent + own.factor(self.writer, indent)
 
-    def text(self) -> str:
-        """The whole translation unit."""
+    @cached_property
+    def fields(self) -> dict[str, str | int]:
+        """What a template of a loop is filled with."""
         p, w = self.program, self.writer
         state, lam = [f"s{i}" for i in range(p.n_state)], [f"lam{j}" for j in range(p.n_lam)]
         names = {name: w.variable(name) for name in (*state, *lam)}
@@ -161,7 +163,7 @@ class Loop:
         ]
         after = [f"{names[name]} = {w.use(v)};" for name, v in zip(lam, self.lam, strict=True)]
         each = range(len(self.solves))
-        fields = {
+        return {
             "run": self._block(self.roots, RUN, "\n    ") + "".join(self._factored(k, RUN, "\n    ") for k in each),
             "memory": "\n    ".join(
                 [
@@ -185,12 +187,22 @@ class Loop:
             "found": self._each(f"out_unknowns[row * {p.n_unknowns} + {{0}}] = last[{{0}}];"),
             "end": self._each("to.last[{0}] = last[{0}];") + self._each("to.before[{0}] = before[{0}];"),
             "store": self._store(),
+            "hold": " ".join(f"const int was{k} = single{k};" for k in each),
+            "undo": " ".join(f"single{k} = was{k};" for k in each),
+            "after": " ".join(f"next[{i}] = {w.use(v)};" for i, v in enumerate(self.next)),
+            "inputs": p.n_u,
+            "weigh": WEIGH_EVERY - 1,
+            "count": len(self.solves),
+            "unknowns": p.n_unknowns,
+            "parameters": int(p.step.par.numel()),
+            "scales": self.scales[-1] + 1,
         }
-        parts, (looks, room) = w.functions(), rare(p, self.graph.called)
-        loop = template("loop.c").substitute(
-            fields, inputs=p.n_u, weigh=WEIGH_EVERY - 1, count=len(self.solves), unknowns=p.n_unknowns,
-            scales=self.scales[-1] + 1, length=w.work + room + self.room,
-        )  # fmt: skip
+
+    def text(self) -> str:
+        """The whole translation unit."""
+        fields, w = self.fields, self.writer
+        parts, (looks, room) = w.functions(), rare(self.program, self.graph.called)
+        loop = template("loop.c").substitute(fields, length=w.work + room + self.room)
         places = f"#define DA_RARE_WORK {w.work}\n#define DA_MATRICES {w.work + room}"
         return "\n".join([HEAD, places, called(self.graph.called), self._loops(), looks, parts, loop])
 

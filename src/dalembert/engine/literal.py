@@ -26,6 +26,7 @@ from dalembert.engine.program import Program
 from dalembert.engine.run import Pivots
 from dalembert.engine.runners import Engine
 from dalembert.engine.stage import Stage
+from dalembert.engine.walking import EQUAL, Pace
 from dalembert.errors import MethodError, strict
 from dalembert.systems.base import System
 from dalembert.systems.dae import IndexTwoDAE
@@ -153,7 +154,7 @@ class Literal(Engine):
             raise MethodError("newton=da.Newton(...) is for differential-algebraic systems, such as mechanical.to_dae('index2')")
         self._stated = _Machine(engine.program, rule)
 
-    def runner(self, compile: bool | str, steps: int, equal: bool = True) -> _Machine:  # type: ignore[override]
+    def runner(self, compile: bool | str, steps: int, pace: Pace = EQUAL) -> _Machine:  # type: ignore[override]
         return self._stated
 
     def careful(self) -> None:  # type: ignore[override]

@@ -20,6 +20,7 @@ from dalembert.engine.projection import Levels, choose, project, quality, whole
 from dalembert.engine.run import Array, Pivots
 from dalembert.engine.runner import Runner
 from dalembert.engine.runners import Settle
+from dalembert.engine.walking import EQUAL, Pace
 from dalembert.errors import ConvergenceError, DalembertError
 from dalembert.methods.reduced import Partition, Project, Reduction
 from dalembert.methods.tableaus import Tableau
@@ -269,7 +270,7 @@ class Integrators:
         size = self.program.n_unknowns
         return Memory(state.copy(), np.zeros(size), np.zeros(size), par)
 
-    def runner(self, compile: bool | str, steps: int, equal: bool = True) -> Runner:
+    def runner(self, compile: bool | str, steps: int, pace: Pace = EQUAL) -> Runner:
         """The integrator; it is never compiled."""
         return self._runner
 

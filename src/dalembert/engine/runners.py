@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from dalembert.engine import compiler, sweeps
-from dalembert.engine.emission import source
 from dalembert.engine.inputs import Inputs
 from dalembert.engine.machine import NONE, Memory, Pivoted, VirtualMachine
 from dalembert.engine.native import Native
@@ -18,7 +17,7 @@ from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.engine.run import Array, Layout, Pivots
 from dalembert.engine.runner import Runner
 from dalembert.engine.swept import Swept
-from dalembert.engine.walking import controlled
+from dalembert.engine.walking import EQUAL, Pace
 from dalembert.errors import CompilerError, ModelError
 from dalembert.systems.cache import Cache
 
@@ -44,7 +43,7 @@ class Ways(Protocol):
     def start(self, state: Array, par: Array, t: float, h: float, known: Array | None = None) -> Memory:
         """The memory of a run that begins there; `known` are rates and multipliers to guess from."""
 
-    def runner(self, compile: bool | str, steps: int, equal: bool = True) -> Runner:
+    def runner(self, compile: bool | str, steps: int, pace: Pace = EQUAL) -> Runner:
         """The way to run so many steps, all of one length or not."""
 
     def careful(self) -> Runner | None:
@@ -74,12 +73,11 @@ class Engine:
         self.program, self.settle = program, settle
         self._others = others or Cache()
         self._machine: VirtualMachine | None = None
-        self._native: dict[bool, Native] = {}
+        self._compiled = Cache()
         self._sweeps: Native | None = None
         self._pivoted: Pivoted | None = None
         self._sparse: Sparse | None = None
         self._careful: Careful | None = None
-        self._source: dict[bool, str] = {}
 
     def start(self, state: Array, par: Array, t: float, h: float, known: Array | None = None) -> Memory:
         """The memory of a run that begins there; `known` are rates and multipliers to guess from."""
@@ -89,11 +87,9 @@ class Engine:
         self._machine = self._machine or VirtualMachine(self.program)
         return self._machine
 
-    def native(self, equal: bool = True) -> Native:
-        """The compiled step, with a loop for equal steps, and one for steps under a controller where they are not equal."""
-        if equal not in self._native:
-            self._native[equal] = Native(self.program, self._code(equal))
-        return self._native[equal]
+    def native(self, pace: Pace = EQUAL) -> Native:
+        """The compiled step, with a loop for equal steps, and one for steps under a controller where there is one."""
+        return self._compiled.get(Native, pace.written, lambda: Native(self.program, self._code(pace)))
 
     def pivoted(self) -> Pivoted:
         self._pivoted = self._pivoted or Pivoted(self.program)
@@ -179,14 +175,14 @@ class Engine:
         """Whether that is more than a compiler takes."""
         return self._saved(steps) > 0.1 + 1e-4 * self.program.written
 
-    def runner(self, compile: bool | str, steps: int, equal: bool = True) -> Runner:
+    def runner(self, compile: bool | str, steps: int, pace: Pace = EQUAL) -> Runner:
         """The way to run so many steps. `"auto"` compiles only where that pays, by count of operations, not by the clock.
 
         Equal steps that can be swept are, where they are compiled, unless `"newton"` is asked for. Sweeps and Newton's iteration
         differ in their last bits, so that which of them it is depends on the run alone, never on what was compiled before.
         """
         compile = compile if isinstance(compile, str) else bool(compile)
-        swept = equal and compile in (True, "auto") and self._sweepable
+        swept = pace.equal and compile in (True, "auto") and self._sweepable
         if swept and (compile is True or (compiler.find() and steps * sweeps.saved(self.program) > sweeps.PRICE)):
             try:
                 return self.swept(steps)
@@ -206,24 +202,22 @@ class Engine:
                     f"a step of {written} operations is too large for a C compiler; the virtual machine "
                     "(compile=False) runs it at the same cost per operation"
                 )
-            return self.native(equal)
+            return self.native(pace)
         if written > LARGEST_COMPILED:
             return self.machine()
-        if equal in self._native:
-            return self._native[equal]
+        if self._compiled.has(Native, pace.written):
+            return self.native(pace)
         if self._saved(steps) < 0.02:
             return self.machine()
         try:
-            if self._pays(steps) or compiler.is_cached(self._code(equal)):
-                return self.native(equal)
+            if self._pays(steps) or compiler.is_cached(self._code(pace)):
+                return self.native(pace)
         except CompilerError:
             return self.machine()
         return self.machine()
 
-    def _code(self, equal: bool) -> str:
-        if equal not in self._source:
-            self._source[equal] = source(self.program) if equal else controlled(self.program)
-        return self._source[equal]
+    def _code(self, pace: Pace) -> str:
+        return self._compiled.get(str, pace.written, lambda: pace.text(self.program))
 
 
 def step_inputs(program: Program, inputs: Inputs, begin: Array, h: Array | float) -> Array:

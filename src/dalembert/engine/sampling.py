@@ -17,6 +17,7 @@ from dalembert.engine.runners import Engine, Settle
 from dalembert.engine.sampled import Sampling, upcoming_step
 from dalembert.engine.sampled_loop import SampledLoop
 from dalembert.engine.swept import rest
+from dalembert.engine.walking import EQUAL, SINGLE, Pace
 
 
 class SampledWays:
@@ -40,9 +41,9 @@ class SampledWays:
         """The memory of a run that begins there."""
         return self.engine.start(state, par, t, h, known)
 
-    def runner(self, compile: bool | str, steps: int, equal: bool = True) -> Runner:
+    def runner(self, compile: bool | str, steps: int, pace: Pace = EQUAL) -> Runner:
         """The way to run so many steps; sweeps carry on over many steps, and are not used."""
-        return SampledRunner(self.engine.runner(compile, steps, equal=False), self)
+        return SampledRunner(self.engine.runner(compile, steps, SINGLE), self)
 
     def careful(self) -> Runner:
         """Newton's iteration with partial pivoting."""

@@ -18,6 +18,7 @@ from dalembert.engine.run import Array, Grid, Layout, Notes, Run, Stand, Stat, S
 from dalembert.engine.runner import Runner
 from dalembert.engine.runners import Ways
 from dalembert.engine.swept import Swept
+from dalembert.engine.walking import EQUAL, Pace
 from dalembert.errors import ConvergenceError, DalembertError, DalembertWarning, ModelError
 
 QUICK = 5  # doublings of the first chunk, where steps are compiled
@@ -75,11 +76,11 @@ class March:
     """Steps from where a memory stands. A step that the runner cannot make is tried by the careful way."""
 
     def __init__(
-        self, ways: Ways, memory: Memory, inputs: Inputs, rule: Rule, compile: bool | str, steps: int, equal: bool = True
+        self, ways: Ways, memory: Memory, inputs: Inputs, rule: Rule, compile: bool | str, steps: int, pace: Pace = EQUAL
     ) -> None:
         self.ways, self.memory, self.inputs, self.rule = ways, memory, inputs, rule
-        self._compile, self._steps, self._equal = compile, steps, equal
-        self.runner: Runner | None = ways.runner(compile, steps, equal) if steps else None
+        self._compile, self._steps, self._pace = compile, steps, pace
+        self.runner: Runner | None = ways.runner(compile, steps, pace) if steps else None
         self.made = self.rescued = self.swept = self._recent = self._choices = 0
         self._failed = False  # whether the next step is one that the runner could not make
 
@@ -165,7 +166,7 @@ class March:
             self._change(self.ways.repivoted())
 
     def _change(self, ways: Ways) -> None:
-        self.ways, self.runner = ways, ways.runner(self._compile, max(1, self._steps - self.made), self._equal)
+        self.ways, self.runner = ways, ways.runner(self._compile, max(1, self._steps - self.made), self._pace)
 
 
 class Shortened:

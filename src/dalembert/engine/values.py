@@ -88,9 +88,16 @@ class Bounds(Values):
         return int(self._beyond(len(times), address(states), address(times), address(par)))
 
 
-def _written(layout: Layout, *functions: tuple[ca.Function, Sequence[str]]) -> list[str]:
+def inlined(name: str, function: ca.Function, arguments: Sequence[str], layout: Layout, tables: list[ca.Function]) -> str:
+    """A function for a source that has others; what it calls is added to `tables`."""
+    _, body = _written(layout, (function, arguments), tables=tables)
+    head = f"static inline void {name}(const double *state, double t, const double *par, double *out)"
+    return f"{head}\n{{\n    {body}\n}}\n"
+
+
+def _written(layout: Layout, *functions: tuple[ca.Function, Sequence[str]], tables: list[ca.Function] | None = None) -> list[str]:
     """The tables that functions call, and for each the statements that fill `out`."""
-    graph, bodies = Graph(), []
+    graph, bodies = Graph(tables), []
     first, arguments = functions[0]
     places = {name: [f"state[{i}]" for i in range(place.start, place.stop)] for name, place in layout.fields.items()}
     places["t"], places["par"] = ["t"], [f"par[{i}]" for i in range(first.numel_in(arguments.index("par")))]

@@ -1,18 +1,26 @@
-"""C for steps under a controller: the loop of a program, what decides about its steps, and a step with its first half at once.
+"""C for steps whose lengths differ: what decides about them, in one loop with the step.
 
+A controller that makes one step after the other is written into the loop of a program, so that nothing is put away between steps.
 A controller of the error compares a whole step with two halves. The whole one and the first half do not wait for each other, and
 are made together, one in each lane of a vector.
 """
 
 from __future__ import annotations
 
-from dalembert.engine.emission import source, template
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass
+
+import casadi as ca
+
+from dalembert.engine.emission import Loop, source, template
 from dalembert.engine.graph import RUN, STEP, literal
 from dalembert.engine.growth import POWERS
 from dalembert.engine.inputs import NEAR, ROUNDED
 from dalembert.engine.lanes import Lane
 from dalembert.engine.program import WEIGH_EVERY, Program
 from dalembert.engine.run import ADVANCES, LIKE, STRETCH, measured
+from dalembert.engine.values import inlined
+from dalembert.errors import CompilerError
 
 SHORT = 200  # operations of a step up to which copies of it cost less than calls
 PAIRED = 3000  # operations of a step up to which a compiler is given it once more, for pairs
@@ -20,16 +28,92 @@ CONSTANTS = {"NEAR": NEAR, "ROUNDED": ROUNDED, "ADVANCES": ADVANCES, "STRETCH": 
 CONSTANTS |= {f"P{k}": value for k, value in enumerate(POWERS)}
 
 
-def controlled(program: Program) -> str:
-    """The C source of a program with the loop of steps under a controller; a short step is written out wherever it is made."""
-    pairs = program.operations <= PAIRED and all(stage.loops is None for stage in program.stages)
+class Pace:
+    """How the lengths of steps come about, and the loop in C that goes with it. Here all are equal."""
+
+    equal = True
+
+    @property
+    def written(self) -> Hashable:
+        """What is equal where the text is."""
+        return ()
+
+    def text(self, program: Program) -> str:
+        """The C source of a program with this loop."""
+        return source(program)
+
+
+class Single(Pace):
+    """Lengths that are found elsewhere, step by step."""
+
+    equal = False
+
+
+class Doubled(Single):
+    """A controller of the error: a step is compared with two halves; a short one is written out wherever it is made."""
+
+    @property
+    def written(self) -> Hashable:
+        return "doubled"
+
+    def text(self, program: Program) -> str:
+        pairs = program.operations <= PAIRED and all(stage.loops is None for stage in program.stages)
+        step = "inline __attribute__((always_inline))" if program.operations <= SHORT else "__attribute__((noinline))"
+        own = {"STEP": f"static {step}", "PAIR": str(int(pairs)), "MEASURED(x)": " ".join(f"x({i})" for i in measured(program))}
+        pair, control, loop = _pair(program) if pairs else "", template("control.c"), template("doubled.c")
+        return "\n".join([source(program), _constants(program, own), pair, control.template, loop.template])
+
+
+@dataclass(frozen=True, eq=False)
+class Paced(Single):
+    """A controller that makes one step after the other; `scale` is a time scale and its change, of parts of the state by name.
+
+    Where the time scale cannot be written in C, there is no loop of the controller.
+    """
+
+    kind: str
+    scale: tuple[ca.Function, tuple[str, ...]] | None = None
+
+    @property
+    def written(self) -> Hashable:
+        return self
+
+    def __hash__(self) -> int:
+        return hash((self.kind, None if self.scale is None else self.scale[0].__hash__()))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Paced) and hash(self) == hash(other)
+
+    def text(self, program: Program) -> str:
+        return source(program, lambda program: _Paced(program, self))
+
+
+class _Paced(Loop):
+    """The text of a program's step in two loops: for equal steps, and for those of a controller."""
+
+    def __init__(self, program: Program, pace: Paced) -> None:
+        super().__init__(program)
+        self.pace = pace
+
+    def text(self) -> str:
+        """The whole translation unit."""
+        try:
+            scale = "" if self.pace.scale is None else inlined("da_scale", *self.pace.scale, self.program, self.graph.called)
+        except CompilerError:
+            return super().text()
+        constants = _constants(self.program, {"KIND": self.pace.kind})
+        loop = template("paced.c").substitute(self.fields, scale=scale)
+        return "\n".join([super().text(), constants, template("control.c").template, loop])
+
+
+EQUAL, SINGLE = Pace(), Single()
+
+
+def _constants(program: Program, own: Mapping[str, str]) -> str:
     sizes = {"STATES": program.n_state, "LAMS": program.n_lam, "UNKNOWNS": program.n_unknowns, "KEPT": program.n_kept}
     sizes |= {"INPUTS": program.n_u, "WORKING": int(program.working), "WEIGH_EVERY": WEIGH_EVERY, "SOLVES": len(program.stages)}
-    step = "inline __attribute__((always_inline))" if program.operations <= SHORT else "__attribute__((noinline))"
-    constants = {name: literal(value) for name, value in CONSTANTS.items()} | sizes | {"STEP": f"static {step}"}
-    constants |= {"PAIR": int(pairs), "MEASURED(x)": " ".join(f"x({i})" for i in measured(program))}
-    lines = [f"#define {name} {value}" for name, value in constants.items()]
-    return "\n".join([source(program), *lines, _pair(program) if pairs else "", template("control.c").template])
+    constants = {name: literal(value) for name, value in CONSTANTS.items()} | sizes | dict(own)
+    return "\n".join(f"#define {name} {value}" for name, value in constants.items())
 
 
 class _Pair(Lane):

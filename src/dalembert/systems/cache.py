@@ -41,6 +41,10 @@ class Cache:
                 del values[old]
         return found if isinstance(found, kind) else made
 
+    def has(self, kind: type, key: Hashable) -> bool:
+        """Whether there is a value of a key."""
+        return key in self._kept.get(kind, _NONE)
+
     def count(self, kind: type) -> int:
         """How many values of a type are kept."""
         return len(self._kept.get(kind, {}))
