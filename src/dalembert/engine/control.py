@@ -254,11 +254,11 @@ class Reversible(Control):
         size, power = self._scale(system)
         velocity = system.v if system.momenta == "v" else system.role("velocity")
         inputs = [system.q, getattr(system, system.momenta), system.par]
-        parts = [size, -power * ca.gradient(size, system.q), system.qdot(system.q, velocity)]
-        outputs = ca.cse([ca.densify(x) for x in parts])
-        with as_written():  # all but the last products are there before the velocity
-            size, rates, velocity = Factors.inverted(ca.Function("parts", inputs, outputs), inputs)
-            return ca.Function("both", inputs, ca.cse([size, ca.dot(rates * (1 / size), velocity)]))
+        rate = -power * ca.jtimes(size, system.q, system.qdot(system.q, velocity))
+        outputs = ca.cse([ca.densify(x) for x in (size, rate)])
+        with as_written():
+            size, rate = Factors.inverted(ca.Function("parts", inputs, outputs), inputs)
+            return ca.Function("both", inputs, ca.cse([size, rate * (1 / size)]))
 
     def _scale(self, system: Constrained) -> tuple[ca.SX, float]:
         """A function of the positions, and the power of it that is the time scale."""
