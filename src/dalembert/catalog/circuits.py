@@ -3,100 +3,183 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
-from dalembert.catalog.symbols import Array, Expression, Symbols
+from dalembert.catalog.symbols import Expression, Symbols
 from dalembert.checking import declared
 from dalembert.errors import ModelError
 from dalembert.systems import Picture, PortHamiltonian
 from dalembert.systems.tracing import Model
 
-LENGTHS = {"R": 5, "L": 5, "C": 5, "V": 4, "I": 4, "gyrator": 7, "transformer": 7}  # entries of a component
 Part = tuple[str | float, ...]
+Entry = tuple[int, int, float]  # row, column, value
+Entries = dict[str, list[Entry]]  # of `E`, `J`, `R` and `B`, by these names
 
 
 @dataclass(frozen=True)
 class Component:
-    """A component between two nodes, or four for those with two branches; sources have no value."""
+    """A component between two nodes, or four for those with two branches.
 
-    kind: str
+    What it adds to the matrices of a network is affine in `factor(value)`: `fixed` and `factor` times `unit`.
+    """
+
     name: str
     nodes: tuple[str, ...]
-    value: float
+    value: float = 0.0
 
-    @classmethod
-    def of(cls, part: Part) -> Component:
-        """From a tuple, checked."""
-        if not part or part[0] not in LENGTHS or len(part) != LENGTHS[str(part[0])]:
-            raise ModelError(f"{part!r} is not a component; circuit() knows {', '.join(LENGTHS)}")
-        kind, name, last = str(part[0]), str(part[1]), part[-1]
-        if kind in ("V", "I"):
-            return cls(kind, name, tuple(map(str, part[2:])), 0.0)
-        if isinstance(last, str) or (kind in "RLC" and not (np.isfinite(last) and last > 0)):
-            raise ModelError(f"{name!r} must have a positive value, not {last!r}")
-        return cls(kind, name, tuple(map(str, part[2:-1])), last)
+    symbol: ClassVar[str]
+    branches: ClassVar[int] = 1
+    valued: ClassVar[bool] = True
+    carries: ClassVar[bool] = False  # whether its current is a state
+    enters: ClassVar[bool] = False  # whether it is an input
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, str):
+            raise ModelError(f"{self.name!r} must have a number as its value, not {self.value!r}")
+
+    @staticmethod
+    def factor(value: Expression) -> Expression:
+        """What `unit` is multiplied by."""
+        return value
+
+    def fixed(self, network: _Network) -> Entries:
+        """What it adds whatever its value: the law of a branch whose current is a state."""
+        return {"J": network.law(self, network.branch(self))} if self.carries else {}
+
+    def unit(self, network: _Network) -> Entries:
+        """What it adds in proportion to its value."""
+        return {}
+
+
+class _Positive(Component):
+    def __post_init__(self) -> None:
+        if isinstance(self.value, str) or not (np.isfinite(self.value) and self.value > 0):
+            raise ModelError(f"{self.name!r} must have a positive value, not {self.value!r}")
+
+
+class Resistor(_Positive):
+    symbol = "R"
+
+    @staticmethod
+    def factor(value: Expression) -> Expression:
+        """Conductances add up."""
+        return 1 / value
+
+    def unit(self, network: _Network) -> Entries:
+        return {"R": network.between(self)}
+
+
+class Inductor(_Positive):
+    symbol, carries = "L", True
+
+    def unit(self, network: _Network) -> Entries:
+        i = network.places[self]
+        return {"E": [(i, i, 1.0)]}
+
+
+class Capacitor(_Positive):
+    symbol = "C"
+
+    def unit(self, network: _Network) -> Entries:
+        return {"E": network.between(self)}
+
+
+class VoltageSource(Component):
+    symbol, valued, carries, enters = "V", False, True, True
+
+    def fixed(self, network: _Network) -> Entries:
+        return {**super().fixed(network), "B": [(network.places[self], network.ports[self], -1.0)]}
+
+
+class CurrentSource(Component):
+    symbol, valued, enters = "I", False, True
+
+    def fixed(self, network: _Network) -> Entries:
+        port = network.ports[self]
+        return {"B": [(i, port, -a) for i, a in network.branch(self).items()]}
+
+
+class Gyrator(Component):
+    symbol, branches = "gyrator", 2
+
+    def unit(self, network: _Network) -> Entries:
+        one, two = network.branch(self), network.branch(self, 1)
+        pairs = [(i, j, a * b) for i, a in two.items() for j, b in one.items()]
+        return {"J": pairs + [(j, i, -ab) for i, j, ab in pairs]}
+
+
+class Transformer(Component):
+    symbol, branches, carries = "transformer", 2, True
+
+    def unit(self, network: _Network) -> Entries:
+        return {"J": network.law(self, {i: -a for i, a in network.branch(self, 1).items()})}
+
+
+KINDS = {kind.symbol: kind for kind in (Resistor, Inductor, Capacitor, VoltageSource, CurrentSource, Gyrator, Transformer)}
+
+
+def _component(part: Part) -> Component:
+    """From a tuple, checked."""
+    kind = KINDS.get(str(part[0])) if part else None
+    if kind is None or len(part) != 2 + 2 * kind.branches + kind.valued:
+        raise ModelError(f"{part!r} is not a component; circuit() knows {', '.join(KINDS)}")
+    end = 2 + 2 * kind.branches
+    return kind(str(part[1]), tuple(map(str, part[2:end])), *part[end:])  # type: ignore[arg-type]
 
 
 class _Network:
     """Nodes and components, and the branches between them."""
 
     def __init__(self, parts: Sequence[Part], ground: str) -> None:
-        self.components = [Component.of(part) for part in parts]
+        self.components = [_component(part) for part in parts]
         self.nodes = [n for n in dict.fromkeys(n for c in self.components for n in c.nodes) if n != ground]
         if not any(ground in c.nodes for c in self.components):
             raise ModelError(f"no component is connected to the node {ground!r}: potentials would be undefined")
         names = [c.name for c in self.components]
         if len(set(names)) < len(names):
             raise ModelError(f"the component {max(names, key=names.count)!r} is named twice")
-        self.currents = self.of_kind("L", "V", "transformer")  # components whose current is a state
-        self.sources = self.of_kind("V", "I")
-        self.k, self.n = len(self.nodes), len(self.nodes) + len(self.currents)
+        ordered: list[Component] = [c for kind in KINDS.values() for c in self.components if type(c) is kind]
+        self.currents = [c for c in ordered if c.carries]
+        self.sources = [c for c in ordered if c.enters]
+        self.n = len(self.nodes) + len(self.currents)
+        self.places = {c: i for i, c in enumerate(self.currents, len(self.nodes))}  # of currents among the states
+        self.ports = {c: i for i, c in enumerate(self.sources)}
+        self._index = {node: i for i, node in enumerate(self.nodes)}
 
-    def of_kind(self, *kinds: str) -> list[Component]:
-        """The components of these kinds, in the order of the kinds."""
-        return [c for kind in kinds for c in self.components if c.kind == kind]
+    def branch(self, component: Component, which: int = 0) -> dict[int, float]:
+        """Incidence of the first or second branch: 1 at its beginning, -1 at its end; the ground has no place."""
+        begin, end = (self._index.get(node) for node in component.nodes[2 * which : 2 * which + 2])
+        return {} if begin == end else {i: sign for i, sign in ((begin, 1.0), (end, -1.0)) if i is not None}
 
-    def branch(self, component: Component, which: int = 0) -> Array:
-        """Incidence of the first or second branch: 1 at its beginning, -1 at its end."""
-        row = np.zeros(self.k)
-        for node, sign in zip(component.nodes[2 * which : 2 * which + 2], (1.0, -1.0), strict=True):
-            if node in self.nodes:
-                row[self.nodes.index(node)] += sign
-        return row
+    def between(self, component: Component) -> list[Entry]:
+        """What acts between the nodes of a branch."""
+        a = self.branch(component)
+        return [(i, j, a[i] * a[j]) for i in a for j in a]
 
-    def structure(self) -> tuple[Array, Array]:
-        """`J` and `B`: gyrators, currents of the branches, and sources."""
-        k, J, B = self.k, np.zeros((self.n, self.n)), np.zeros((self.n, len(self.sources)))
-        for c in self.of_kind("gyrator"):
-            one, two = self.branch(c), self.branch(c, 1)
-            J[:k, :k] += c.value * (np.outer(two, one) - np.outer(one, two))
-        for i, c in enumerate(self.currents, k):
-            a = self.branch(c) - (c.value * self.branch(c, 1) if c.kind == "transformer" else 0.0)
-            J[:k, i], J[i, :k] = -a, a
-            if c.kind == "V":
-                B[i, self.sources.index(c)] = -1.0
-        for c in self.of_kind("I"):
-            B[:k, self.sources.index(c)] = -self.branch(c)
-        return J, B
+    def law(self, component: Component, a: dict[int, float]) -> list[Entry]:
+        """A current that leaves nodes, and the difference of their potentials."""
+        place = self.places[component]
+        return [entry for i, sign in a.items() for entry in ((i, place, -sign), (place, i, sign))]
 
-    def storage(self) -> Array:
-        """`E`: capacitances between nodes, and inductances."""
-        E = np.zeros((self.n, self.n))
-        for c in self.of_kind("C"):
-            E[: self.k, : self.k] += c.value * np.outer(self.branch(c), self.branch(c))
-        for i, c in enumerate(self.currents, self.k):
-            E[i, i] = c.value if c.kind == "L" else 0.0
-        return E
+    def units(self, name: str) -> dict[str, tuple[Component, list[Entry]]]:
+        """What components add to a matrix in proportion to their values, by their names."""
+        found = {c.name: (c, c.unit(self)) for c in self.components}
+        return {key: (c, parts[name]) for key, (c, parts) in found.items() if name in parts}
 
-    def resistance(self) -> Array:
-        """`R`: conductances between nodes."""
-        R = np.zeros((self.n, self.n))
-        for c in self.of_kind("R"):
-            R[: self.k, : self.k] += np.outer(self.branch(c), self.branch(c)) / c.value
-        return R
+    def matrix(self, name: str, values: Mapping[str, Expression], kind: type = float) -> Symbols:
+        """A matrix for given values: numbers, or symbols in an array of objects."""
+        total: Symbols = np.zeros((self.n, len(self.sources) if name == "B" else self.n), kind)
+        for i, j, own in (entry for c in self.components for entry in c.fixed(self).get(name, [])):
+            total[i, j] += own
+        for key, (c, entries) in self.units(name).items():
+            factor = c.factor(values[key])
+            for i, j, own in entries:
+                total[i, j] = total[i, j] + own * factor
+        return total
 
 
 @declared(ModelError)
@@ -114,61 +197,29 @@ def circuit(parts: Sequence[Part], ground: str = "ground", name: str = "circuit"
     network = _Network(parts, ground)
     if parameters:
         return _parametrised(network, name)
-    E, (J, B) = network.storage(), network.structure()
+    values = {c.name: c.value for c in network.components}
+    E, J, R = (network.matrix(name, values) for name in "EJR")
     entries = [(int(i), int(j)) for i, j in np.argwhere(E)]
 
     def H(x: Symbols) -> Expression:
         return sum((E[i, j] * x[i] * x[j] / 2 for i, j in entries), 0.0)
 
-    return _system(network, name, H, E, J, network.resistance(), B, None)
+    return _system(network, name, H, E, J, R, None)
 
 
 def _parametrised(network: _Network, name: str) -> PortHamiltonian:
-    """The same with the values of components as parameters: each matrix is a constant and a sum over components."""
-    valued = [c for c in network.components if c.kind not in ("V", "I")]
-    for c in valued:
-        if not c.name.isidentifier():
-            raise ModelError(f"a parameter cannot be called {c.name!r}: give the component a name of letters and digits")
-    reduced = _Network.__new__(_Network)
-    reduced.__dict__.update(network.__dict__)
+    """The same with the values of components as parameters."""
+    values = {c.name: c.value for c in network.components if c.valued}
+    for own in values:
+        if not own.isidentifier():
+            raise ModelError(f"a parameter cannot be called {own!r}: give the component a name of letters and digits")
+    stored = network.units("E")
 
-    def shares(kind: tuple[str, ...], make: Callable[[_Network], Array]) -> tuple[Array, dict[str, Array]]:
-        """What is left without the values of some components, and what a value of one adds for each of them."""
-        zero = {c.name: replace(c, value=_NOTHING[c.kind]) for c in valued if c.kind in kind}
+    def H(x: Symbols, **v: Expression) -> Expression:
+        return sum((v[key] * own * x[i] * x[j] / 2 for key, (_, entries) in stored.items() for i, j, own in entries), 0.0)
 
-        def with_values(values: dict[str, Component]) -> Array:
-            reduced.components = [values.get(c.name, c) for c in network.components]
-            reduced.currents = [values.get(c.name, c) for c in network.currents]
-            return make(reduced)
-
-        base = with_values(zero)
-        unit = {key: with_values({**zero, key: replace(c, value=1.0)}) - base for key, c in zero.items()}
-        return base, unit
-
-    E0, dE = shares(("L", "C"), lambda n: n.storage())
-    J0, dJ = shares(("gyrator", "transformer"), lambda n: n.structure()[0])
-    R0, dR = shares(("R",), lambda n: n.resistance())
-    B = network.structure()[1]
-    entries = {key: [(int(i), int(j)) for i, j in np.argwhere(d)] for key, d in dE.items()}
-
-    def H(x: Symbols, **values: Expression) -> Expression:
-        return sum((values[k] * dE[k][i, j] * x[i] * x[j] / 2 for k, pairs in entries.items() for i, j in pairs), 0.0)
-
-    E, J, R = (
-        named(lambda base=base, unit=unit, power=power, **v: _summed(base, unit, v, power), unit)
-        for base, unit, power in ((E0, dE, 1), (J0, dJ, 1), (R0, dR, -1))
-    )
-    return _system(network, name, named(H, ("x", *dE)), E, J, R, B, {c.name: c.value for c in valued})
-
-
-_NOTHING = {"R": np.inf, "L": 0.0, "C": 0.0, "gyrator": 0.0, "transformer": 0.0}  # values with which a component adds nothing
-
-
-def _summed(base: Array, parts: dict[str, Array], values: dict[str, Expression], power: int) -> Expression:
-    total: Symbols = base.astype(object)
-    for key, part in parts.items():
-        total = total + part * (values[key] if power == 1 else 1 / values[key])
-    return total
+    E, J, R = (named(lambda which=which, **v: network.matrix(which, v, object), network.units(which)) for which in "EJR")
+    return _system(network, name, named(H, ("x", *stored)), E, J, R, values)
 
 
 def named(function: Callable[..., Expression], names: Iterable[str]) -> Callable[..., Expression]:
@@ -183,9 +234,9 @@ def named(function: Callable[..., Expression], names: Iterable[str]) -> Callable
 
 
 def _system(
-    network: _Network, name: str, H: Model, E: Model, J: Model, R: Model, B: Array, parameters: dict[str, float] | None
+    network: _Network, name: str, H: Model, E: Model, J: Model, R: Model, parameters: dict[str, float] | None
 ) -> PortHamiltonian:
-    sources = [c.name for c in network.sources]
+    sources, B = [c.name for c in network.sources], network.matrix("B", {})
     labels = [*(f"v_{node}" for node in network.nodes), *(f"i_{c.name}" for c in network.currents)]
     return PortHamiltonian(
         labels, hamiltonian=H, E=E, J=J, R=R, B=B if sources else None, parameters=parameters,
