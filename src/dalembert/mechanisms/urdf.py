@@ -127,8 +127,8 @@ class Robot:
         """Set the values at which joints are drawn; those that mimic others follow."""
         for name, value in dict(pose or {}).items():
             hinge = self.hinges.get(name)
-            if hinge is None or hinge.kind not in (joints.Revolute, joints.Prismatic):
-                movable = [k for k, h in self.hinges.items() if h.kind in (joints.Revolute, joints.Prismatic)]
+            if hinge is None or hinge.freedom is None:
+                movable = [k for k, h in self.hinges.items() if h.freedom is not None]
                 raise ModelError(f"pose: there is no joint {name!r} with one freedom{suggest(name, movable)}")
             if hinge.node.one("mimic") is not None:
                 raise ModelError(f"pose: the joint {name!r} mimics another one, which sets its value")
@@ -235,7 +235,7 @@ class Robot:
         ends = [Marker(f.point - m.get_body(called[b]).center, f.axes) for b, f in ((parent, first), (body, other))]
         hinge.name = importing.unique(m, hinge.name, "joint")
         m._place(hinge.kind, hinge.name, called[parent], called[body], ends[0], ends[1], elements.limits(hinge))
-        if hinge.kind not in (joints.Revolute, joints.Prismatic):
+        if hinge.freedom is None:
             return
         dynamics = hinge.node.one("dynamics")
         viscous, dry = (0.0, 0.0) if dynamics is None else (dynamics.number("damping", 0.0), dynamics.number("friction", 0.0))

@@ -11,6 +11,7 @@ from dalembert.errors import ModelError
 from dalembert.mechanisms import importing, joints
 from dalembert.mechanisms.frames import Marker
 from dalembert.mechanisms.importing import HERE
+from dalembert.mechanisms.joints import Freedom
 from dalembert.mechanisms.markup import Node
 from dalembert.mechanisms.rotations import Array, about
 
@@ -46,16 +47,20 @@ class Hinge:
 
     @property
     def fixed(self) -> bool:
-        return self.kind is joints.Fixed
+        return not self.kind.freedoms
+
+    @property
+    def freedom(self) -> Freedom | None:
+        """The freedom of a joint that has one."""
+        return self.kind.freedoms[0] if len(self.kind.freedoms) == 1 else None
 
     @property
     def moved(self) -> Marker:
         """The frame of the child in that of the parent, where the joint has its value."""
-        if self.kind is joints.Revolute:
-            return self.place.then(Marker(np.zeros(3), about(self.axis, self.value))) if self.value else self.place
-        if self.kind is joints.Prismatic:
-            return self.place.then(Marker(self.axis * self.value, np.eye(3)))
-        return self.place
+        if self.freedom is None or not self.value:
+            return self.place
+        turned = Marker(np.zeros(3), about(self.axis, self.value))
+        return self.place.then(turned if self.freedom.turns else Marker(self.axis * self.value, np.eye(3)))
 
 
 def place(node: Node | None) -> Marker:
@@ -110,14 +115,14 @@ def hinge(node: Node) -> Hinge:
 def limits(hinge: Hinge) -> dict[str, tuple[float, float]]:
     """What a joint may do: its value, its velocity and its effort."""
     node = hinge.node.one("limit")
-    if node is None or hinge.kind not in (joints.Revolute, joints.Prismatic):
+    if node is None or hinge.freedom is None:
         return {}
     out: dict[str, tuple[float, float]] = {}
     low, high = node.number("lower", 0.0), node.number("upper", 0.0)
     if low > high:
         node.refuse(f"lower is {low:g}, above upper, {high:g}")
     if hinge.node.text("type") != "continuous":
-        out[hinge.kind.freedoms[0].name] = (low, high)
+        out[hinge.freedom.name] = (low, high)
     for name in ("velocity", "effort"):
         if name in node.attributes:
             most = node.number(name)

@@ -26,11 +26,7 @@ from dalembert.systems import plain
 Array = NDArray[np.float64]
 LARGEST = 1 << 31  # bytes of a chunk, which is read as a whole
 LEVEL = 1  # of the compression: more of it costs time, and gains next to nothing on numbers like these
-CODECS = [
-    {"name": "bytes", "configuration": {"endian": "little"}},
-    {"name": "zstd", "configuration": {"level": LEVEL, "checksum": False}},
-    {"name": "crc32c"},
-]
+CODECS = [{"name": "zstd", "configuration": {"level": LEVEL, "checksum": False}}, {"name": "crc32c"}]
 
 
 @cache
@@ -83,6 +79,21 @@ def put(path: Path, data: bytes, within: Path) -> None:
         temporary.write_bytes(data)
 
 
+@dataclass(frozen=True)
+class Numbers:
+    """A type of numbers: what stands where there are none, in words and as a number, and how their bytes are written."""
+
+    empty: str | int
+    fill: float
+    bytes: dict[str, object]
+
+
+NUMBERS = {
+    "float64": Numbers("NaN", np.nan, {"name": "bytes", "configuration": {"endian": "little"}}),
+    "uint8": Numbers(0, 0, {"name": "bytes"}),
+}
+
+
 @dataclass
 class Column:
     """An array in a store: a row of `width` numbers for each entry (a number alone where it is None), `chunk` rows in a file."""
@@ -118,8 +129,8 @@ class Column:
             "data_type": self.kind,
             "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": list(self._shape)}},
             "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
-            "fill_value": "NaN" if self.kind == "float64" else 0,
-            "codecs": CODECS if self.kind == "float64" else [{"name": "bytes"}, *CODECS[1:]],
+            "fill_value": NUMBERS[self.kind].empty,
+            "codecs": [NUMBERS[self.kind].bytes, *CODECS],
             "attributes": {},
             "dimension_names": list(self.dimensions),
         }
@@ -141,7 +152,7 @@ class Column:
         """Rows from the beginning of a chunk on; the last chunk may be filled in part."""
         for k in range(0, len(values), self.chunk):
             part = values[k : k + self.chunk]
-            whole = np.full(self._shape, 0 if self.kind == "uint8" else np.nan, self.dtype)
+            whole = np.full(self._shape, NUMBERS[self.kind].fill, self.dtype)
             whole[: len(part)] = part
             path = self._file((first + k) // self.chunk)
             path.parent.mkdir(exist_ok=True)
