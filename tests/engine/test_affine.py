@@ -96,3 +96,18 @@ def test_rows_that_are_linear_in_succession_are_split():
     step = find("mclachlan-perlmutter").step(da.catalog.contact_oscillator())
     assert [solve.unknowns.numel() for solve in step.solves] == [1, 3]
     assert all(stage.linear for stage in Program(step).stages)
+
+
+def test_what_is_found_later_is_no_part_of_a_form():
+    """A product of unknowns of two solves: in the second one it has a slope, which is a form of the first."""
+    x, y, s, h = (SX.sym(name) for name in "xysh")
+    residual = (s + h * (y * (2 * s + h * (x + s)))) ** 2 - s
+    with as_written():
+        own = affine.collected(ca.Function("f", [x, y, s, h], [residual]), [x, y, s, h], y)
+        both = affine.collected(ca.Function("f", [x, y, s, h], own), [x, y, s, h], x, y)
+        new, old = (ca.Function("f", [y, x, s, h], [e]) for e in (both[0], residual))
+    after = [k for k in range(new.n_instructions()) if depends(new, k)]
+    assert len(after) == 4  # a product, a sum, a square, a difference
+    first = ca.Function("f", [x, y, s, h], both)
+    assert len([k for k in range(first.n_instructions()) if depends(first, k)]) == 2 + 4  # a form beside what it is in
+    np.testing.assert_allclose(float(new(0.7, 0.2, 1.3, 0.1)), float(old(0.7, 0.2, 1.3, 0.1)), rtol=1e-14)

@@ -144,7 +144,7 @@ def test_long_steps_are_not_written_twice():
     program = prepare(da.catalog.four_particles(), find("gauss-3")).program
     assert program.operations > PAIRED
     assert "#define PAIR 0" in Doubled().text(program)
-    assert "da_pair(" not in Doubled().text(program).split("STEP long try_step")[0]
+    assert "da_pair(" not in Doubled().text(program).split("INLINE long step_to")[0]
 
 
 def test_what_is_written_for_each_pace():

@@ -16,16 +16,18 @@ SX = ca.SX
 ONE, TWO, MINUS = SX(1.0), SX(2.0), SX(-1.0)
 FEW = 2  # unknowns of a form: one with more has more to compute than what stands between
 NONE: frozenset[int] = frozenset()
+LATER = -1  # the place of an unknown that is found later
 
 
-def collected(function: ca.Function, inputs: Sequence[SX], unknowns: SX) -> list[SX]:
+def collected(function: ca.Function, inputs: Sequence[SX], unknowns: SX, later: SX | None = None) -> list[SX]:
     """The outputs of a function with their affine parts collected; to be kept as written.
 
-    An operation on forms that are all needed by themselves, and on numbers, is left as it is. So is a function that keeps what
-    rounding takes from a sum.
+    What depends on `later`, unknowns that are found after these, is no form. An operation on forms that are all needed by
+    themselves, and on numbers, is left as it is. So is a function that keeps what rounding takes from a sum.
     """
     single = ca.vertsplit(unknowns)
     places = {x.element_hash(): i for i, x in enumerate(single)}
+    places |= {x.element_hash(): LATER for x in ([] if later is None else ca.vertsplit(later))}
     sources = [[inputs[i].nz[k] for k in range(inputs[i].nnz())] for i in range(function.n_in())]
     found = [[places.get(x.element_hash()) for x in row] for row in sources]
     survey, listing = _Survey(), Listing(function)
@@ -66,7 +68,7 @@ class _Survey:
         return _Value(len(self.of) - 1, of, origin)
 
     def source(self, place: int | None) -> _Value:
-        return self._new(NONE if place is None else frozenset({place}))
+        return self._new(NONE if place is None else None if place == LATER else frozenset({place}))
 
     def number(self, c: float) -> _Value:
         out = self._new(NONE)
@@ -126,6 +128,8 @@ class _Writing:
         return _Form(base, slopes or {}, whole)
 
     def source(self, x: SX, place: int | None) -> _Form:
+        if place == LATER:
+            return self.new(None, whole=x)
         return self.new(x) if place is None else self.new(None, {place: ONE})
 
     def value(self, form: _Form) -> SX:

@@ -1,4 +1,5 @@
-/* The loop of a controller of the error, which compares a step with two halves of it; STEP is how a step is taken in. */
+/* The loop of a controller of the error, which compares a step with two halves of it. A whole step and its first half are a pair
+   nearly always; the second half is then written out beside it where SHORT, and what is rare is called. */
 
 typedef struct {
     double *place; /* where it ends */
@@ -6,7 +7,7 @@ typedef struct {
 } da_taken; /* a step: when it begins, how long it is, and the time after it */
 
 /* A step from one place to another, which may be kept or is for comparison; its iterations, or -1 where it is Python's. */
-STEP long try_step(da_walk *w, const double *from, da_taken *taken, double pace, int kept)
+INLINE long step_to(da_walk *w, const double *from, da_taken *taken, double pace, int kept)
 {
     const double begin = taken->begin, h = taken->length, end = stop(w, begin);
     const double *const before = from + MEMORY - 2; /* the length of the step that looked at the model, the steps since */
@@ -24,6 +25,11 @@ STEP long try_step(da_walk *w, const double *from, da_taken *taken, double pace,
     after[1] = look ? 1 : before[1] + 1;
     taken->t = RARELY(h == end - begin) ? end : begin + h; /* what `limit` does not shorten ends well before */
     return outcome.iterations;
+}
+
+static __attribute__((noinline)) long try_step(da_walk *w, const double *from, da_taken *taken, double pace, int kept)
+{
+    return step_to(w, from, taken, pace, kept);
 }
 
 /* A whole step for comparison, and the first half of it: the iterations of that, or -1 where they are better made one by one. */
@@ -120,7 +126,8 @@ INLINE int error_control(da_walk *w, da_taken *taken, const double *from, double
         const double rest = limit(w, taken[0].t, half);
         taken[1].begin = taken[0].t;
         taken[1].length = rest;
-        if (RARELY((two = try_step(w, taken[0].place, taken + 1, rest, 1)) < 0)) return 0;
+        two = SHORT ? step_to(w, taken[0].place, taken + 1, rest, 1) : try_step(w, taken[0].place, taken + 1, rest, 1);
+        if (RARELY(two < 0)) return 0;
         square = mean_square(w, from, taken[1].place, other);
         if (!RARELY(square > 1.0)) break;
         rejected++;

@@ -29,11 +29,9 @@ def hoisted(step: Step, common: list[SX], factors: Factors) -> Step:
         outputs = shared([ca.densify(SX(e)) for e in (*(e for s in solves for e in (s.residual, s.guess)), *ends)])
         if ca.Function("step", inputs, outputs).n_instructions() > LONG:
             return step
-        # what is affine in the unknowns of a solve and of all before it is written as such
-        cuts = [slice(2 * k, 2 * k + 2) for k in range(len(solves))] + [slice(2 * len(solves), len(outputs))]
-        found = [ca.vertcat(*(s.unknowns for s in solves[: k + 1])) for k in range(len(cuts))]
-        parts = [ca.Function("part", inputs, outputs[cut]) for cut in cuts]
-        new = [e for part, own in zip(parts, found, strict=True) for e in affine.collected(part, inputs, own)]
+        own, count = [s.unknowns for s in solves], 2 * len(solves)
+        new = [e for k in range(len(own)) for e in _forms(outputs[2 * k : 2 * k + 2], inputs, own[: k + 1])]
+        new += affine.collected(ca.Function("ends", inputs, outputs[count:]), inputs, ca.vertcat(*own))
         function = ca.Function("step", inputs, shared(new))
         moving = range(len(common), len(inputs), 3)
         written = iter(factors.collected(function, inputs, (2, 4), moving))  # fixed are h and parameters
@@ -46,6 +44,13 @@ def hoisted(step: Step, common: list[SX], factors: Factors) -> Step:
             work={k: next(written) for k in step.work},
         )
         return fast
+
+
+def _forms(outputs: list[SX], inputs: list[SX], unknowns: list[SX]) -> list[SX]:
+    """What is affine in the unknowns of a solve, the last ones, written as such; then what is so in those of all before."""
+    *before, own = unknowns
+    found = affine.collected(ca.Function("part", inputs, outputs), inputs, own)
+    return affine.collected(ca.Function("part", inputs, found), inputs, ca.vertcat(*before), own) if before else found
 
 
 class Draft:

@@ -4,7 +4,7 @@
 
 $functions
 
-STEP long
+static inline long
 da_pair(double t_, double h0, double h1, const da_memory from, double *whole, const da_memory to, double *lam_of, double *work_of,
         const double *par_, const double *u_, const da_rule *rule)
 {

@@ -22,7 +22,7 @@ from dalembert.engine.run import ADVANCES, LIKE, STRETCH, measured
 from dalembert.engine.values import inlined
 from dalembert.errors import CompilerError
 
-SHORT = 200  # operations of a step up to which copies of it cost less than calls
+SHORT = 1000  # operations of a step up to which a copy of it costs less than a call
 PAIRED = 3000  # operations of a step up to which a compiler is given it once more, for pairs
 CONSTANTS = {"NEAR": NEAR, "ROUNDED": ROUNDED, "ADVANCES": ADVANCES, "STRETCH": STRETCH, "LIKE": LIKE}
 CONSTANTS |= {f"P{k}": value for k, value in enumerate(POWERS)}
@@ -50,7 +50,7 @@ class Single(Pace):
 
 
 class Doubled(Single):
-    """A controller of the error: a step is compared with two halves; a short one is written out wherever it is made."""
+    """A controller of the error: a step is compared with two halves."""
 
     @property
     def written(self) -> Hashable:
@@ -58,8 +58,11 @@ class Doubled(Single):
 
     def text(self, program: Program) -> str:
         pairs = program.operations <= PAIRED and all(stage.loops is None for stage in program.stages)
-        step = "inline __attribute__((always_inline))" if program.operations <= SHORT else "__attribute__((noinline))"
-        own = {"STEP": f"static {step}", "PAIR": str(int(pairs)), "MEASURED(x)": " ".join(f"x({i})" for i in measured(program))}
+        own = {
+            "SHORT": str(int(program.operations <= SHORT)),
+            "PAIR": str(int(pairs)),
+            "MEASURED(x)": " ".join(f"x({i})" for i in measured(program)),
+        }
         pair, control, loop = _pair(program) if pairs else "", template("control.c"), template("doubled.c")
         return "\n".join([source(program), _constants(program, own), pair, control.template, loop.template])
 
