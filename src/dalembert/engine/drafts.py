@@ -47,10 +47,16 @@ def hoisted(step: Step, common: list[SX], factors: Factors) -> Step:
 
 
 def _forms(outputs: list[SX], inputs: list[SX], unknowns: list[SX]) -> list[SX]:
-    """What is affine in the unknowns of a solve, the last ones, written as such; then what is so in those of all before."""
+    """What is affine in the unknowns of a solve, the last ones, and of all before, written as such.
+
+    Where the solve is an iteration, it is first that in its own unknowns alone: it waits for nothing else.
+    """
     *before, own = unknowns
-    found = affine.collected(ca.Function("part", inputs, outputs), inputs, own)
-    return affine.collected(ca.Function("part", inputs, found), inputs, ca.vertcat(*before), own) if before else found
+    part = ca.Function("part", inputs, outputs)
+    if not before or ca.is_linear(outputs[0], own):
+        return affine.collected(part, inputs, ca.vertcat(*unknowns))
+    part = ca.Function("part", inputs, affine.collected(part, inputs, own))
+    return affine.collected(part, inputs, ca.vertcat(*before), own)
 
 
 class Draft:
