@@ -100,7 +100,7 @@ class Backoff(Control):
                 h, good = min(self.grow * h, high), 0
             walk.carried = {"h": h, "good": good}
 
-        return Bound(advance, Plan(Paced("BACKOFF"), self.limits, ("h", "good"), (self.grow, self.after)))
+        return Bound(advance, Plan(Paced(), self.limits, ("h", "good"), (self.grow, self.after)))
 
 
 @strict
@@ -246,7 +246,7 @@ class Reversible(Control):
                 z, since = z + self.follow * eps * look(walk)[1], 0
             walk.carried = {"eps": eps, "z": z, "since": since}
 
-        pace = Paced("REVERSIBLE", (both, ("q", system.momenta, "par")))
+        pace = Paced((both, ("q", system.momenta, "par")))
         return Bound(advance, Plan(pace, self.limits, ("eps", "z", "since"), (self.follow,)))
 
     def _both(self, system: Constrained) -> ca.Function:

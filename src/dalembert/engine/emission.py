@@ -194,7 +194,6 @@ class Loop:
             "weigh": WEIGH_EVERY - 1,
             "count": len(self.solves),
             "unknowns": p.n_unknowns,
-            "parameters": int(p.step.par.numel()),
             "scales": self.scales[-1] + 1,
         }
 

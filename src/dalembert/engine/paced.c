@@ -1,15 +1,12 @@
 /* The loop of a controller that makes one step after the other: that of loop.c, with a length found before each step. What
    stands after dollar signs is written from the functions of a program; see walking.py. */
 
-#define BACKOFF 1
-#define REVERSIBLE 2
-
 $scale
 
 /* The length that the controller wants a step to have; 0 where the step is Python's. */
 INLINE double wanted(const da_walk *w, double t)
 {
-#if KIND == REVERSIBLE
+#if SCALED
     const double eps = w->carried[0], z = w->carried[1], h = eps / z, least = ADVANCES * fabs(t), low = MAX(w->low, least);
     return RARELY(!(z > 0) || h <= 0 || h < low) ? 0.0 : h;
 #else
@@ -20,7 +17,7 @@ INLINE double wanted(const da_walk *w, double t)
 /* What the controller makes of a step, before that is taken; 0 where the step is Python's. */
 INLINE int judged(da_walk *w, const double *state, double t, const double *par)
 {
-#if KIND == REVERSIBLE
+#if SCALED
     const double eps = w->carried[0], z = w->carried[1], follow = w->numbers[0], since = w->carried[2] + 1;
     if (since >= follow) {
         double look[2]; /* the time scale and its change */
@@ -45,14 +42,13 @@ static long walk(da_walk *walk)
 {
     const da_memory from = memory(walk->memory), to = from;
     const da_rule limits = *walk->rule;
-    double *const state = from.state, *const w = walk->work, *const u = walk->u;
+    const double *const par = walk->par, *const u = walk->u;
+    double *const state = from.state, *const w = walk->work;
     double *const out_state = walk->out_state, *const out_lam = walk->out_lam, *const out_work = walk->out_work;
     long row = walk->row, iterations = walk->iterations, left = walk->left, done = walk->done, ask = 0;
     int failed = -1, watched = 0;
     double size = 0, t = walk->t, begin = t, scale[$scales], held[$scales], last[$unknowns + 1], before[$unknowns + 1];
     double length = from.kept[KEPT - 2], since = from.kept[KEPT - 1]; /* of the step that looked at the model; steps since */
-    double par[$parameters + 1];
-    memcpy(par, walk->par, $parameters * sizeof(double));
     $begin
     $memory
     for (int j = 0; j < $scales - 1; j++) scale[j] = from.kept[j];

@@ -24,6 +24,7 @@ from dalembert.errors import CompilerError
 
 SHORT = 1000  # operations of a step up to which a copy of it costs less than a call
 PAIRED = 3000  # operations of a step up to which a compiler is given it once more, for pairs
+FEW = 1000  # parameters up to which there is a copy of them in each lane
 CONSTANTS = {"NEAR": NEAR, "ROUNDED": ROUNDED, "ADVANCES": ADVANCES, "STRETCH": STRETCH, "LIKE": LIKE}
 CONSTANTS |= {f"P{k}": value for k, value in enumerate(POWERS)}
 
@@ -57,7 +58,8 @@ class Doubled(Single):
         return "doubled"
 
     def text(self, program: Program) -> str:
-        pairs = program.operations <= PAIRED and all(stage.loops is None for stage in program.stages)
+        loops, few = any(stage.loops is not None for stage in program.stages), program.step.par.numel() <= FEW
+        pairs = program.operations <= PAIRED and few and not loops
         own = {
             "SHORT": str(int(program.operations <= SHORT)),
             "PAIR": str(int(pairs)),
@@ -69,23 +71,27 @@ class Doubled(Single):
 
 @dataclass(frozen=True, eq=False)
 class Paced(Single):
-    """A controller that makes one step after the other; `scale` is a time scale and its change, of parts of the state by name.
+    """A controller that makes one step after the other: reversible where there is a time scale, else one that backs off.
 
-    Where the time scale cannot be written in C, there is no loop of the controller.
+    `scale` is a function of parts of the state by name: the time scale and its change. Where it cannot be written in C, there is
+    no loop of the controller.
     """
 
-    kind: str
     scale: tuple[ca.Function, tuple[str, ...]] | None = None
+
+    @property
+    def _key(self) -> Hashable:
+        return None if self.scale is None else (self.scale[0].__hash__(), self.scale[1])
 
     @property
     def written(self) -> Hashable:
         return self
 
     def __hash__(self) -> int:
-        return hash((self.kind, None if self.scale is None else self.scale[0].__hash__()))
+        return hash(self._key)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Paced) and hash(self) == hash(other)
+        return isinstance(other, Paced) and self._key == other._key
 
     def text(self, program: Program) -> str:
         return source(program, lambda program: _Paced(program, self))
@@ -104,7 +110,7 @@ class _Paced(Loop):
             scale = "" if self.pace.scale is None else inlined("da_scale", *self.pace.scale, self.program, self.graph.called)
         except CompilerError:
             return super().text()
-        constants = _constants(self.program, {"KIND": self.pace.kind})
+        constants = _constants(self.program, {"SCALED": str(int(self.pace.scale is not None))})
         loop = template("paced.c").substitute(self.fields, scale=scale)
         return "\n".join([super().text(), constants, template("control.c").template, loop])
 
