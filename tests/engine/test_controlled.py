@@ -172,6 +172,18 @@ def test_events_are_met_in_the_same_steps(terminal, adaptive, monkeypatch):
     assert calls == 1
 
 
+@pytest.mark.parametrize("adaptive", ["error", Reversible(scale=lambda q: 1 + q @ q), Backoff(largest=0.01)])
+def test_work_is_that_of_each_step_where_events_are_met(adaptive, monkeypatch):
+    """Rows of the loop are used again after each event: nothing of those before is left in them."""
+    system = da.Mechanical(
+        2, mass=[1.0, 2.0], potential=lambda q: q @ q + q[0] * q[1], dissipation=0.2, initial={"q": [1.0, 0.3], "v": [0.0, 1.0]}
+    )
+    crossing = da.Event(lambda q: q[0], name="crossing")
+    sol, _, chunks = same(system, "gauss-2", monkeypatch, t_end=10.0, step=0.005, adaptive=adaptive, events=crossing)
+    assert chunks > len(sol.events["crossing"]) > 2
+    np.testing.assert_allclose(sol.energy[0] - sol.energy[-1], sol.dissipated.sum(), rtol=1e-4)
+
+
 def test_a_loop_that_cannot_be_compiled_is_done_in_python(monkeypatch):
     def refused(*arguments):
         raise da.CompilerError("no")

@@ -193,6 +193,8 @@ class Adaptive:
         if each and len(self._rows.state) < steps + 2:
             self._rows = room(self.march.ways.program, steps + 2)
         rows = self._rows if each else run.ahead(steps // every + 3)
+        if each:
+            rows.work[:] = 0.0  # it is added up there, and rows are used again
         lengths = self.shortest, self.longest
         made, self.carried, (self.shortest, self.longest) = loop.run(begin, self.carried, lengths, rows, steps, every, before)
         self._asked = made.ask
