@@ -43,3 +43,33 @@ def test_names_that_cannot_be_parameters_are_refused():
 def test_a_role_that_is_not_there_is_an_error_with_those_that_are():
     with pytest.raises(da.ModelError, match="has no 'Q'; known: H, E, J"):
         da.catalog.dc_motor().at("Q", [0.0, 0.0])
+
+
+WRONG = [
+    3,
+    "R",
+    (),
+    (["R"], "r", "a", "ground", 1.0),
+    ("V", "v", "a"),
+    ("R", "r", "a", "ground", "x"),
+    ("R", "r", "a", "ground", [1.0, 2.0]),
+    ("R", "r", "a", "ground", 1 + 1j),
+    ("C", "r", "a", "ground", -1.0),
+    ("gyrator", "g", "a", "ground", "b", "ground", "x"),
+    ("transformer", "g", "a", "ground", "b", "ground", None),
+]
+
+
+@pytest.mark.parametrize("parameters", [False, True])
+@pytest.mark.parametrize("part", WRONG, ids=str)
+def test_what_is_no_component_is_refused(part, parameters):
+    with pytest.raises(da.ModelError, match=r"is not a component|must (have a positive value|be a number|be finite)"):
+        da.catalog.circuit([part], parameters=parameters)
+
+
+@pytest.mark.parametrize("name", ["which", "self", "name", "network", "base", "power"])
+def test_components_may_have_any_name(name):
+    parts = [("R", name, "a", "ground", 2.0), ("C", "C1", "a", "ground", 3.0), ("L", "L1", "a", "ground", 5.0)]
+    plain, open_ = (da.catalog.circuit(parts, parameters=parameters) for parameters in (False, True))
+    for matrix in ("E", "J", "R"):
+        np.testing.assert_array_equal(plain.at(matrix, np.ones(2)), open_.at(matrix, np.ones(2)))

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from dalembert.catalog.symbols import Expression, Symbols
-from dalembert.checking import declared
+from dalembert.checking import declared, number, positive, shown
 from dalembert.errors import ModelError
 from dalembert.systems import Picture, PortHamiltonian
 from dalembert.systems.tracing import Model
@@ -37,9 +37,10 @@ class Component:
     carries: ClassVar[bool] = False  # whether its current is a state
     enters: ClassVar[bool] = False  # whether it is an input
 
-    def __post_init__(self) -> None:
-        if isinstance(self.value, str):
-            raise ModelError(f"{self.name!r} must have a number as its value, not {self.value!r}")
+    @classmethod
+    def checked(cls, name: str, value: object) -> float:
+        """A value, or an error."""
+        return number(f"the value of {name!r}", value, ModelError)
 
     @staticmethod
     def factor(value: Expression) -> Expression:
@@ -56,9 +57,12 @@ class Component:
 
 
 class _Positive(Component):
-    def __post_init__(self) -> None:
-        if isinstance(self.value, str) or not (np.isfinite(self.value) and self.value > 0):
-            raise ModelError(f"{self.name!r} must have a positive value, not {self.value!r}")
+    @classmethod
+    def checked(cls, name: str, value: object) -> float:
+        try:
+            return positive(f"the value of {name!r}", value, ModelError)
+        except ModelError as error:
+            raise ModelError(f"{name!r} must have a positive value, not {shown(value)}") from error
 
 
 class Resistor(_Positive):
@@ -124,11 +128,12 @@ KINDS = {kind.symbol: kind for kind in (Resistor, Inductor, Capacitor, VoltageSo
 
 def _component(part: Part) -> Component:
     """From a tuple, checked."""
-    kind = KINDS.get(str(part[0])) if part else None
-    if kind is None or len(part) != 2 + 2 * kind.branches + kind.valued:
-        raise ModelError(f"{part!r} is not a component; circuit() knows {', '.join(KINDS)}")
-    end = 2 + 2 * kind.branches
-    return kind(str(part[1]), tuple(map(str, part[2:end])), *part[end:])  # type: ignore[arg-type]
+    fields = tuple(part) if isinstance(part, Sequence) and not isinstance(part, str) else ()
+    kind = KINDS.get(str(fields[0])) if fields else None
+    if kind is None or len(fields) != 2 + 2 * kind.branches + kind.valued:
+        raise ModelError(f"{shown(part)} is not a component; circuit() knows {', '.join(KINDS)}")
+    _, name, *nodes = map(str, fields[: 2 + 2 * kind.branches])
+    return kind(name, tuple(nodes), kind.checked(name, fields[-1]) if kind.valued else 0.0)
 
 
 class _Network:
@@ -218,8 +223,10 @@ def _parametrised(network: _Network, name: str) -> PortHamiltonian:
     def H(x: Symbols, **v: Expression) -> Expression:
         return sum((v[key] * own * x[i] * x[j] / 2 for key, (_, entries) in stored.items() for i, j, own in entries), 0.0)
 
-    E, J, R = (named(lambda which=which, **v: network.matrix(which, v, object), network.units(which)) for which in "EJR")
-    return _system(network, name, named(H, ("x", *stored)), E, J, R, values)
+    def matrix(which: str) -> Callable[..., Expression]:
+        return named(lambda **v: network.matrix(which, v, object), network.units(which))
+
+    return _system(network, name, named(H, ("x", *stored)), matrix("E"), matrix("J"), matrix("R"), values)
 
 
 def named(function: Callable[..., Expression], names: Iterable[str]) -> Callable[..., Expression]:
