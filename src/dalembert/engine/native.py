@@ -15,7 +15,6 @@ from dalembert.engine.machine import Memory, Outcome, Records, Task
 from dalembert.engine.newton import Rule
 from dalembert.engine.program import Program
 from dalembert.errors import CompilerError
-from dalembert.systems.cache import Cache
 
 
 class Rules(ctypes.Structure):
@@ -41,7 +40,7 @@ class Native:
     name = "compiled"
 
     def __init__(self, program: Program, code: str | None = None, flags: tuple[str, ...] = ()) -> None:
-        self.program, self.kept = program, Cache()  # what else was compiled for it
+        self.program = program
         self.library = compiler.load(code or source(program), flags)
         try:
             self._run = self.library.da_run
