@@ -186,7 +186,7 @@ def _eliminated(g: Graph, links: Links, count: int, stages: list[int]) -> dict[i
     heap, done, costs = [(links.degree(v), v) for v in links.into if v >= 0], 0, dict[int, float]()
     heapq.heapify(heap)
     while True:
-        if done in stages:
+        if done in stages and done not in costs:
             costs[done] = links.cycles()
         if done == count:
             return costs

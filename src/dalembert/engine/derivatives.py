@@ -19,7 +19,7 @@ from dalembert.engine.tape import Rows
 from dalembert.engine.through import Through
 from dalembert.errors import CompilerError
 
-LOOKS = 8  # at the accuracy of compiled sweeps in one sweep through a run, at least
+LOOKS = 4  # at the accuracy of compiled sweeps in one sweep through a run, at least
 LARGEST = 14_000  # what eliminations may cost that are written out: beyond, compilers take longer than most sweeps
 FEW = 100  # steps that pay for no compiler, whatever they cost
 LONGEST = 100_000  # operations of derivatives beyond which sweeps are made in batches

@@ -19,7 +19,7 @@ import numpy as np
 from dalembert.engine.adjoint import Changes
 from dalembert.engine.newton import Array
 from dalembert.engine.tape import Rows
-from dalembert.systems.batch import batch, dense
+from dalembert.systems.batch import Full, batch
 
 CHUNK = 2048  # steps whose derivatives are held in memory at once
 
@@ -32,7 +32,7 @@ class Linearization:
     def __init__(self, changes: Changes) -> None:
         self.changes = c = changes
         blocks = [ca.jacobian(f, y) for f in (c.R, c.N) for y in (c.x, c.z)]
-        self.sparsities = [b.sparsity() for b in blocks]
+        self._full = [Full(b.sparsity()) for b in blocks]
         self.function = ca.Function("derivatives", [*c.common, c.x], blocks)
         n, p, _ = c.sizes
         self._cuts = [n, n + p]
@@ -43,7 +43,7 @@ class Linearization:
     def matrices(self, rows: Rows) -> tuple[Array, Array, Array, Array]:
         """`A`, `X`, and the derivatives `R_x` and `N_x` of each step."""
         values = batch(self.function, self._at(rows), len(rows))
-        R_x, R_z, N_x, N_z = (dense(v, s) for v, s in zip(values, self.sparsities, strict=True))
+        R_x, R_z, N_x, N_z = (full(v) for full, v in zip(self._full, values, strict=True))
         X: Array = -np.linalg.solve(R_x, R_z).astype(float, copy=False) if R_x.shape[1] else np.zeros_like(R_z)
         return N_z + N_x @ X, X, R_x, N_x
 

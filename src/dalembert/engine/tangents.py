@@ -25,8 +25,9 @@ from dalembert.errors import CompilerError
 
 LINE = 8  # numbers of a line of the cache
 PART = 500  # statements of a function, at most: compilers take more than twice as long for twice as many
-# No other way of making these sums has the same bits: products may be added without being rounded.
-FLAGS = ("-ffp-contract=fast", "-fno-ivopts")
+NEAR = 400  # slots of eight numbers that the nearest cache holds beside rows of a run: where there are more, lanes are four
+# No other way of making these sums has the same bits: products may be added without being rounded, also by -O1.
+FLAGS = ("-ffp-contract=fast", "-fexpensive-optimizations", "-fno-ivopts")
 
 
 def source(sweep: Sweep) -> str:
@@ -102,13 +103,16 @@ class Pieces:
         parts = [part(f"part{k}", self._statements(k)) for k in range(len(self.parts))]
         return "\n".join([self.vectors.functions(), *parts])
 
-    def unit(self, sweep: Sweep, step: list[str], direction: list[str], own: str = "") -> str:
-        """The whole translation unit: what is done for some steps, and then for each direction; `own` are further functions."""
+    def unit(self, sweep: Sweep, step: list[str], direction: list[str], own: str = "", most: int = 8) -> str:
+        """The whole translation unit: what is done for some steps, and then for each direction.
+
+        `own` are further functions, and `most` is how many lanes there are at most.
+        """
         loop = template("tangents.c").substitute(
             functions=self.functions(), own=own, room=self.room, backwards=int(sweep.backwards),
             run=self.lanes(RUN), step="\n".join(step), direction="\n".join(direction),
         )  # fmt: skip
-        return "\n".join([HEAD, called(self.graph.called), template("wide.c").template, loop])
+        return "\n".join([HEAD, called(self.graph.called), f"#define DA_MOST {most}", template("wide.c").template, loop])
 
 
 def part(name: str, statements: list[str]) -> str:
@@ -198,7 +202,8 @@ class _Text(Pieces):
         direction = [self.lanes(ITERATE)]
         for k in range(len(self.carried)):
             direction += [self._chain(k), self.lanes(_chain(k) + 1)]
-        return self.unit(self.sweep, [self.lanes(STEP)], [*direction, self._write()])
+        most = 4 if self.room > NEAR else 8
+        return self.unit(self.sweep, [self.lanes(STEP)], [*direction, self._write()], most=most)
 
 
 def _chain(k: int) -> int:

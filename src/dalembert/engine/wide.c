@@ -1,4 +1,5 @@
-/* Vectors of DA_W numbers, or as long as the processor has them, and what numbers have operators for and vectors have not. */
+/* Vectors of DA_W numbers, or as long as the processor has them, of at most DA_MOST numbers, and what numbers have operators for
+   and vectors have not. */
 
 #if defined(__GNUC__) && !defined(__clang__)
 #define DA_UNROLL _Pragma("GCC unroll 8")
@@ -7,7 +8,7 @@
 #endif
 
 #if defined(DA_W)
-#elif defined(__AVX512F__)
+#elif defined(__AVX512F__) && !(defined(DA_MOST) && DA_MOST < 8)
 #define DA_W 8
 #elif defined(__AVX__)
 #define DA_W 4

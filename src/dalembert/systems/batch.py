@@ -92,11 +92,22 @@ def diagonal(matrix: ca.DM) -> NDArray[np.float64]:
     return out
 
 
+class Full:
+    """Rows of nonzeros of a pattern as full matrices, `(count, rows, columns)`."""
+
+    def __init__(self, sparsity: ca.Sparsity) -> None:
+        self._shape, self._dense = sparsity.shape, sparsity.is_dense()
+        self._at = np.array(sparsity.row(), dtype=int) * self._shape[1] + np.array(sparsity.get_col(), dtype=int)
+
+    def __call__(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
+        rows, columns = self._shape
+        if self._dense:
+            return values.reshape(len(values), columns, rows).transpose(0, 2, 1)
+        out = np.zeros((len(values), rows * columns))
+        out[:, self._at] = values
+        return out.reshape(len(values), rows, columns)
+
+
 def dense(values: NDArray[np.float64], sparsity: ca.Sparsity) -> NDArray[np.float64]:
-    """Rows of nonzeros as full matrices, `(count, rows, columns)`."""
-    rows, columns = sparsity.shape
-    if sparsity.is_dense():
-        return values.reshape(len(values), columns, rows).transpose(0, 2, 1)
-    out = np.zeros((len(values), rows * columns))
-    out[:, np.array(sparsity.row(), dtype=int) * columns + np.array(sparsity.get_col(), dtype=int)] = values
-    return out.reshape(len(values), rows, columns)
+    """The same for a pattern that is needed once."""
+    return Full(sparsity)(values)
