@@ -156,6 +156,7 @@ def others(data):
     data["drift"] = {"dalembert": run, "SciPy": {"why": "would take 40 s"}}
     cell = {"knob": 0.01, "error": 1e-8, "forward": 0.001, "gradient": 0.003, "spread": 0.0}
     data["gradients"] = {"dalembert": {"how": "own", "1": cell}, "diffrax": {"how": "grad", "1": cell | {"gradient": 0.001}}}
+    data["lanes"] = {"sleigh": [{"level": 1e-4, "heyoka": 0.004, "AVX2": 0.003, "SSE2": None}]}
     return data
 
 
@@ -173,6 +174,7 @@ def test_page_is_made_from_what_was_measured(peers, measured, tmp_path):
     assert "SciPy, growth" in page
     assert "Over 1 s dalembert **loses**: it takes 3 times the time of diffrax" in page
     assert "| Python" not in page
+    assert re.search(r"\| Chaplygin sleigh *\| *0\.0001 *\| *3 ms \(0\.75\) *\| *not met *\| *4 ms *\|", page)
     for image in re.findall(r"\((images/[^)]*)\)", page):
         assert (tmp_path / image).stat().st_size < 200_000
     assert peers.page.write(again) == page
@@ -219,6 +221,20 @@ def test_memory_is_that_of_the_program_alone(peers, tmp_path):
     _, memory, printed = peers.starts.process(tmp_path / "small.py", tmp_path)
     assert printed.split() == ["1"]
     assert memory < 100 < ballast.nbytes / 2**20
+
+
+def test_shorter_vectors_are_those_that_were_asked_for(peers, monkeypatch):
+    """A compiler that is kept from long vectors says so, and is as before afterwards."""
+    if compiler.find() is None:
+        pytest.skip("no C compiler on this machine")
+    before = compiler.find()
+    monkeypatch.setattr(peers.lanes.compiler, "processor", lambda: "flags : avx avx512f")
+    assert peers.lanes.shorter() == {"AVX2": "-mno-avx512f", "SSE2": "-mno-avx"}
+    with peers.lanes.kept_from("-DDA_NONE"):
+        assert compiler.find() == (*before, "-DDA_NONE")
+    assert compiler.find() == before
+    monkeypatch.setattr(peers.lanes.compiler, "processor", lambda: "flags : sse2")
+    assert peers.lanes.shorter() == {}
 
 
 def test_unknown_names_are_refused(peers):

@@ -40,6 +40,10 @@ GRADIENTS = """\
 Of a final position of the double pendulum by both masses and gravity, exact to 1e-7 of the largest, by one reverse
 sweep. heyoka has forward variational equations instead, the other peers have no derivatives: they are left out.
 """
+LANES = """\
+Stages are solved in the lanes of a vector. The same search with a compiler that is kept from longer vectors, in turns with heyoka
+as it is; in brackets the ratio to it.
+"""
 
 
 NOT = "Not measured in this run."
@@ -227,6 +231,25 @@ def gradients(data: Data) -> str:
     return table(["", "how", "T, s", "forward run", "gradient", "gradient / forward", "error"], rows, left=2)
 
 
+def lanes(data: Data) -> str:
+    """Times with shorter vectors than those of the processor."""
+    found = [(key, row) for key, rows in data["lanes"].items() for row in rows]
+    names = [name for name in (found[0][1] if found else {}) if name not in ("level", "heyoka")]
+    if not names:
+        return "This processor has no longer vectors than the shortest." if data["lanes"] else NOT
+    rows = []
+    for key, row in found:
+        own = [
+            "not met"
+            if row[name] is None
+            else milliseconds(row[name]) + (f" ({row[name] / row['heyoka']:.2f})" if row["heyoka"] else "")
+            for name in names
+        ]
+        theirs = milliseconds(row["heyoka"]) if row["heyoka"] else "not met"
+        rows.append([data["accuracy"][key]["title"], f"{row['level']:.2g}", *own, theirs])
+    return table(["problem", "level", *names, "heyoka"], rows)
+
+
 def verdict_gradients(data: Data) -> str:
     """Who is faster, by the numbers."""
     out = []
@@ -272,6 +295,9 @@ def write(data: Data) -> str:
         "## Time to accuracy\n",
         "![Error against CPU time for the double pendulum and the four particles](images/benchmarks_accuracy.png)\n",
         *accuracy(data),
+        "## Shorter vectors\n",
+        LANES,
+        lanes(data) + "\n",
         "## Per step\n", "At the second level; everything in a run divided by its steps.\n", per_step(data) + "\n",
         "## A fresh process\n",
         FRESH,

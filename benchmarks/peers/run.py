@@ -16,7 +16,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from peers import figures, gradients, long, page, reference, solvers, starts
+from peers import figures, gradients, lanes, long, page, reference, solvers, starts
 from peers.measure import CAP, Cell, Trial, contenders, quickest, rounds, search
 from peers.problems import PROBLEMS, Problem
 from peers.solvers.base import Peer, clock
@@ -125,7 +125,7 @@ def collect(
 ) -> page.Data:
     """Time to accuracy, as data with everything that the page says about the run; `keep` is called after each problem."""
     data: page.Data = {
-        "start": {}, "gradients": {}, "drift": {}, "growth": {},
+        "start": {}, "gradients": {}, "drift": {}, "growth": {}, "lanes": {},
         "date": date.today().isoformat(), "machine": machine(), "quick": quick, "repeats": repeats,
         "cap": QUICK["cap"] if quick else CAP, "missing": missing, "accuracy": {},
         "peers": {name: {"version": solvers.version(name), "form": peer.form} for name, peer in peers.items()},
@@ -143,6 +143,13 @@ def best_variants(data: page.Data, key: str, k: int) -> dict[str, tuple[str, flo
     return {n: (r["cells"][k]["variant"], r["cells"][k]["knob"], r["cells"][k]["best"]) for n, r in rows.items() if r["cells"][k]}
 
 
+def settings(data: page.Data, name: str, keys: tuple[str, ...]) -> dict[str, list[tuple[str, float] | None]]:
+    """Variant and knob of a peer at each level of some problems, of those that were run."""
+    rows = {key: data["accuracy"][key]["peers"].get(name) for key in keys if key in data["accuracy"]}
+    none = {key: [None] * len(PROBLEMS[key].levels) for key in rows}
+    return {key: [c and (c["variant"], c["knob"]) for c in row["cells"]] if row else none[key] for key, row in rows.items()}
+
+
 def complete(data: page.Data, peers: dict[str, Peer], repeats: int, quick: bool, keep: Keep = lambda data: None) -> None:
     """The other measures."""
     variants = {name: variant for name, (variant, _, _) in best_variants(data, "chain", 1).items()}
@@ -151,6 +158,9 @@ def complete(data: page.Data, peers: dict[str, Peer], repeats: int, quick: bool,
         "gradients": lambda: gradients.measure(list(peers), repeats),
         "drift": lambda: long.drift(peers, best_variants(data, "double", 1)),
         "growth": lambda: long.growth(peers, variants, (2, 8) if quick else long.SIZES),
+        "lanes": lambda: lanes.measure(
+            peers.get("heyoka"), settings(data, "heyoka", lanes.CHOSEN), repeats, **({**QUICK, "most": VARIANTS} if quick else {})
+        ),
     }
     for name, measure in measures.items():
         print(name, flush=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 
 import casadi as ca
 import numpy as np
@@ -15,7 +15,7 @@ from dalembert.engine.tape import Rows
 from dalembert.errors import MethodError
 from dalembert.systems.base import System
 from dalembert.systems.batch import batch
-from dalembert.systems.tracing import call, symbols
+from dalembert.systems.tracing import Lazy, call, symbols
 
 Numbers = NDArray[np.int64]
 Function = Callable[..., object]
@@ -52,8 +52,8 @@ class Cost:
 
     def __init__(self, system: System, role: str, function: Function) -> None:
         own = [getattr(system, name) for name in system.state]
-        arguments = {name: symbols(x, (x.numel(),)) for name, x in zip(system.state, own, strict=True)}
-        arguments |= {"t": symbols(system.t, ())} | {key: make() for key, make in system._parameter_symbols().items()}
+        known = {name: partial(symbols, x, (x.numel(),)) for name, x in zip(system.state, own, strict=True)}
+        arguments = Lazy({**known, "t": partial(symbols, system.t, ()), **system._parameter_symbols()})
         self.value = call(role, function, arguments, arguments)
         if not self.value.is_scalar():
             raise MethodError(f"{role} must return one number, got the shape {self.value.shape}")
