@@ -1,9 +1,9 @@
 """C for sweeps through steps with large matrices: derivatives of steps as numbers, and loops that go through them.
 
 The formulas are those of `adjoint.py`. The entries of `R_x`, `R_z`, `N_x` and `N_z` are computed in lanes, one for each of some
-steps in succession, and `R_x` is factorised there in loops, solve by solve. What is carried goes through them step after step.
-So the code is as long as these entries take, however many products an elimination has; where these are few, the sweeps of
-`tangents.py`, which have them written out, are faster.
+steps in succession, and `R_x` is factorised there in loops, solve by solve. What is carried goes through them step after step;
+by how much that misses its equations is looked at in lanes again. So the code is as long as these entries take, however many
+products an elimination has; where these are few, the sweeps of `tangents.py`, which have them written out, are faster.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class _Matrix:
         return f"static const da_entries {self.name} = {{{len(ends)}, {', '.join(lists)}}};"
 
     def call(self, sign: str, source: str, target: str) -> str:
-        return f"da_{sign}(&{self.name}, a + {self.at} * DA_W, {source}, {target});"
+        return f"da_{sign}(&{self.name}, a + {self.at}, {source}, {target});"
 
 
 @dataclass
@@ -75,12 +75,11 @@ class _Square:
         lists = [_list("int", self.begin), _list("int", self.pivots), _list("short", [j for own in self.columns for j in own])]
         return f"static const da_pattern {self.name} = {{{len(self.columns)}, {', '.join(lists)}}};"
 
-    def solve(self, own: _Matrix, vector: str) -> str:
-        """Put a solution in the place of a right side, and note by how much it misses its equations."""
-        n, turned = len(self.columns), "_turned" if own.turned else ""
-        missed = f"da_missed(&{own.name}, a + {own.at} * DA_W, {n}, right, {vector}, right + {n})"
-        copied, solved = f"da_copy({n}, {vector}, right);", f"da_solve{turned}(&{self.name}, a + {self.at} * DA_W, {vector});"
-        return f"{copied} {solved} da_note({missed}, worst);"
+    def solve(self, turned: bool, vector: str, offset: int, unknowns: int) -> str:
+        """Put a solution in the place of a right side, and keep both for the look at what it misses."""
+        n, name = len(self.columns), "da_solve_turned" if turned else "da_solve"
+        kept = [f"da_keep({n}, {vector}, seen + {at} * DA_W);" for at in (offset, unknowns + offset)]
+        return f"{kept[0]} {name}(&{self.name}, a + {self.at}, {vector}); {kept[1]}"
 
 
 def _list(kind: str, numbers: list[int]) -> str:
@@ -125,7 +124,7 @@ class Blocks:
 
 
 class _Pass(ABC):
-    """A function in C that goes through one step in one lane, with the matrices that it takes, all but those of solves.
+    """A function in C that goes through one step, with the matrices that it takes; those of solves are looked at in lanes.
 
     Unknowns and equations stand in the order of elimination. Entries come in an order in which what is multiplied by one number
     after the other does not wait for sums.
@@ -135,19 +134,32 @@ class _Pass(ABC):
 
     def __init__(self, text: _Text, values: list[list[int]]) -> None:
         self.squares, self.offsets, suffix = text.squares, text.blocks.offsets, "_turned" if self.turned else ""
-        entries = {f"own{k}": list(zip(s.filled.at, s.values, strict=True)) for k, s in enumerate(text.squares)}
-        blocks = text.blocks
-        for k, (matrix, own) in enumerate(zip(blocks.before, values, strict=False)):
+        own = {f"own{k}": list(zip(s.filled.at, s.values, strict=True)) for k, s in enumerate(text.squares)}
+        blocks, entries = text.blocks, dict[str, list[tuple[Entry, int]]]()
+        for k, (matrix, found) in enumerate(zip(blocks.before, values, strict=False)):
             places = [(text.rows[blocks.offsets[k] + i], text.unknowns[j]) for i, j in _places(matrix)]
-            entries[f"before{k}"] = list(zip(places, own, strict=True))
-        for (name, matrix), own in zip(blocks.rest.items(), values[len(blocks.before) :], strict=False):
+            entries[f"before{k}"] = list(zip(places, found, strict=True))
+        for (name, matrix), found in zip(blocks.rest.items(), values[len(blocks.before) :], strict=False):
             places = [
                 (text.rows[i] if name[0] == "R" else i, text.unknowns[j] if name[2] == "x" else j) for i, j in _places(matrix)
             ]
-            entries[name] = list(zip(places, own, strict=True))
-        self.matrices = {name: _Matrix(f"{name}{suffix}", own, self.turned) for name, own in entries.items()}
-        for m in self.matrices.values():
+            entries[name] = list(zip(places, found, strict=True))
+        self.looks, self.matrices = self._made(own, suffix), self._made(entries, suffix)
+
+    def _made(self, entries: dict[str, list[tuple[Entry, int]]], suffix: str) -> dict[str, _Matrix]:
+        out = {name: _Matrix(f"{name}{suffix}", own, self.turned) for name, own in entries.items()}
+        for m in out.values():
             m.entries.sort(key=lambda entry: entry[0] if m.turned else entry[0][::-1])
+        return out
+
+    def missed(self, seen: int, work: int) -> list[str]:
+        """Note by how much the solutions of all lanes miss their equations: from where both are kept, with room for the work."""
+        out = []
+        for look, square, offset in zip(self.looks.values(), self.squares, self.offsets, strict=False):
+            places = (look.at, seen + offset, seen + self.offsets[-1] + offset, work)
+            a, right, found, room = (f"(M *)(S + {at} * DA_W)" for at in places)
+            out.append(f"da_note(da_missed(&{look.name}, {a}, {len(square.columns)}, {right}, {found}, {room}, lanes), &worst);")
+        return out
 
     @abstractmethod
     def function(self) -> str:
@@ -164,9 +176,9 @@ class _Tangent(_Pass):
         m = self.matrices
         lines = [m["R_z"].call("minus", "z", "x")]
         for k, (square, offset) in enumerate(zip(self.squares, self.offsets, strict=False)):
-            lines += [m[f"before{k}"].call("minus", "x", "x"), square.solve(m[f"own{k}"], f"x + {offset}")]
+            lines += [m[f"before{k}"].call("minus", "x", "x"), square.solve(False, f"x + {offset}", offset, self.offsets[-1])]
         lines += [m["N_z"].call("plus", "z", "after"), m["N_x"].call("plus", "x", "after")]
-        arguments = "const double *a, const double *z, double *x, double *after, double *right, double *worst"
+        arguments = "const double *a, const double *z, double *x, double *after, double *seen"
         return _function(f"da_tangent({arguments})", lines)
 
 
@@ -180,16 +192,16 @@ class _Adjoint(_Pass):
         m = self.matrices
         lines = [m["N_x"].call("plus", "b", "w")]
         for k, (square, offset) in reversed(list(enumerate(zip(self.squares, self.offsets, strict=False)))):
-            lines += [square.solve(m[f"own{k}"], f"w + {offset}"), m[f"before{k}"].call("minus", "w", "w")]
+            lines += [square.solve(True, f"w + {offset}", offset, self.offsets[-1]), m[f"before{k}"].call("minus", "w", "w")]
         lines += [m["N_z"].call("plus", "b", "z"), m["R_z"].call("minus", "w", "z")]
-        arguments = "const double *a, const double *b, double *w, double *z, double *right, double *worst"
+        arguments = "const double *a, const double *b, double *w, double *z, double *seen"
         return _function(f"da_adjoint({arguments})", lines)
 
 
 class _Text(Pieces, ABC):
     """The text of one kind of sweep.
 
-    Vectors of one lane: `b` of the next state, `w` of equations and of unknowns, `z` of state, parameters and inputs; for second
+    Vectors of one step: `b` of the next state, `w` of equations and of unknowns, `z` of state, parameters and inputs; for second
     derivatives `x` and `y`, changes of unknowns and next state, and `b`, `w`, `x` of all lanes.
     """
 
@@ -226,6 +238,10 @@ class _Text(Pieces, ABC):
     def sparse(self) -> list[_Matrix]:
         return [m for own in self.through for m in own.matrices.values()]
 
+    @property
+    def looks(self) -> list[_Matrix]:
+        return [m for own in self.through for m in own.looks.values()]
+
     def _memory(self) -> int:
         """Where everything is, and how many places that takes: a place has a number for each lane."""
         c, at = self.blocks.changes, 0
@@ -233,8 +249,12 @@ class _Text(Pieces, ABC):
             square.at, at = at, at + square.room
         for m in self.sparse:
             m.at, at = at, at + len(m.entries)
+        self.count = at  # entries that loops go through step after step
+        for m in self.looks:
+            m.at, at = at, at + len(m.entries)
         n, x, z = c.N.numel(), c.x.numel(), c.z.numel()
-        *self.kept, self.row, self.vectors_at, at = accumulate((n, x, x, x, 2 * (n + x) + z + 3 * x), initial=at)
+        sizes = (self.count, n, x, x, 2 * x * len(self.passes), 2 * x, x, 2 * (n + x) + z)
+        self.turned, *self.kept, self.seen, self.work, self.row, self.vectors_at, at = accumulate(sizes, initial=at)
         return at
 
     def _filled(self) -> list[str]:
@@ -245,7 +265,7 @@ class _Text(Pieces, ABC):
             for place, at in square.places.items():
                 text = self.use(values[place], None, True) if place in values else "da_wide(0)"
                 out.append(f"DA_WIDE({square.at + at}) = {text};")
-        for m in self.sparse:
+        for m in (*self.sparse, *self.looks):
             out += [f"DA_WIDE({m.at + k}) = {self.use(v, None, True)};" for k, (_, v) in enumerate(m.entries)]
         return out
 
@@ -256,12 +276,18 @@ class _Text(Pieces, ABC):
         return f"(double *)in[{i}]{direction}" if name in self.sweep.carried else f"in[{i}] + at[e] * rows[{i}]{direction}"
 
     def lane(self, lines: list[str]) -> list[str]:
-        """Statements for one lane after the other."""
+        """Statements for one step after the other."""
         (n, p, m), x = self.blocks.changes.sizes, self.blocks.changes.x.numel()
-        names, begins = ("b", "w", "z", "x", "y", "right"), accumulate((n, x, n + p + m, x, n), initial=0)
+        names, begins = ("b", "w", "z", "x", "y"), accumulate((n, x, n + p + m, x), initial=0)
         one = f"S + {self.vectors_at} * DA_W"
         vectors = [f"double *const {name} = {one} + {at};" for name, at in zip(names, begins, strict=True)]
-        return ["for (long e = 0; e < lanes; e++) {", "const double *const a = S + e;", *vectors, *lines, "}"]
+        vectors.append(f"double *const seen = S + {self.seen} * DA_W + e;")
+        own = f"const double *const a = S + {self.turned} * DA_W + e * {self.count};"
+        return ["for (long e = 0; e < lanes; e++) {", own, *vectors, *lines, "}"]
+
+    def missed(self, *passes: int) -> list[str]:
+        """Looks at the solutions of all lanes by some passes, each of which keeps them in its place."""
+        return [line for k in passes for line in self.through[k].missed(self.seen + k * 2 * self.blocks.offsets[-1], self.work)]
 
     def directions(self) -> list[str]:
         """The direction that goes into a step."""
@@ -273,7 +299,7 @@ class _Text(Pieces, ABC):
         """An adjoint and what is added to it, through a step; `begin` says what `w` and `z` begin with."""
         n = self.blocks.changes.sizes[0]
         first = f"da_sum({n}, {self.row_of(name)}, {self.row_of(more)}, b);"
-        return [first, *begin, "da_adjoint(a, b, w, z, right, &worst);", f"da_copy({n}, z, {self.row_of(name)});"]
+        return [first, *begin, "da_adjoint(a, b, w, z, seen);", f"da_copy({n}, z, {self.row_of(name)});"]
 
     def left(self) -> list[str]:
         """Slopes in parameters, added up, and in inputs, written."""
@@ -290,12 +316,13 @@ class _Text(Pieces, ABC):
     def text(self) -> str:
         """The whole translation unit."""
         statements = self._filled()
-        tables = [*(square.table() for square in self.squares), *(m.table() for m in self.sparse)]
+        tables = [*(square.table() for square in self.squares), *(m.table() for m in (*self.sparse, *self.looks))]
         fills = [statements[k : k + PART] for k in range(0, len(statements), PART)]
         own = [template("blocked.c").substitute(floor=FLOOR), *tables, *(one.function() for one in self.through)]
         step = [self.lanes(STEP), *(f"fill{k}(S, in, rows, each, at, j);" for k in range(len(fills)))]
         row = f"(M *)(S + {self.row} * DA_W)"
         step += [f"da_factors(&{square.name}, (M *)(S + {square.at} * DA_W), {row});" for square in self.squares]
+        step.append(f"da_turned({self.count}, S, S + {self.turned} * DA_W);")
         functions = [part(f"fill{k}", lines) for k, lines in enumerate(fills)]
         return self.unit(self.sweep, step, self.direction(), "\n".join([*functions, *own]))
 
@@ -308,9 +335,10 @@ class _Ahead(_Text):
     def direction(self) -> list[str]:
         """Through the steps of all lanes."""
         n, x = self.blocks.changes.sizes[0], self.blocks.changes.x.numel()
-        first = [*self.directions(), f"da_zero({x}, w);", f"da_zero({n}, b);", "da_tangent(a, z, w, b, right, &worst);"]
+        first = [*self.directions(), f"da_zero({x}, w);", f"da_zero({n}, b);", "da_tangent(a, z, w, b, seen);"]
         after = [f"da_copy({n}, b, {self.row_of('state_dot')});"]
-        return self.lane([*first, *after, f"if (out[0]) da_copy({n}, b, out[0] + (at[e] * count + j) * {n});"])
+        last = f"if (out[0]) da_copy({n}, b, out[0] + (at[e] * count + j) * {n});"
+        return [*self.lane([*first, *after, last]), *self.missed(0)]
 
 
 class _Back(_Text):
@@ -322,7 +350,7 @@ class _Back(_Text):
         """Through the steps of all lanes."""
         c = self.blocks.changes
         begin = [f"da_zero({c.x.numel()}, w);", f"da_zero({c.z.numel()}, z);"]
-        return self.lane([*self.slopes("bar", "slope", begin), *self.left()])
+        return [*self.lane([*self.slopes("bar", "slope", begin), *self.left()]), *self.missed(0)]
 
 
 class _Second(_Text):
@@ -341,7 +369,7 @@ class _Second(_Text):
         c = self.blocks.changes
         n, x = c.N.numel(), c.x.numel()
         first = self.slopes("bar", "slope", [f"da_zero({x}, w);", f"da_zero({c.z.numel()}, z);"])
-        first += [*self.directions(), f"da_zero({x}, x);", f"da_zero({n}, y);", "da_tangent(a, z, x, y, right, &worst);"]
+        first += [*self.directions(), f"da_zero({x}, x);", f"da_zero({n}, y);", f"da_tangent(a, z, x, y, seen + {2 * x} * DA_W);"]
         kept = zip("bwx", (n, x, x), self.kept, strict=True)
         first += [f"da_keep({size}, {name}, S + {at} * DA_W + e);" for name, size, at in kept]
         by_x, by_z = self.curved
@@ -350,7 +378,7 @@ class _Second(_Text):
         begin = [f"da_kept({x}, S + {self.kept[1]} * DA_W + e, w);"]
         begin += [f"z[{k}] = {self.use(v, None, False)};" for k, v in enumerate(by_z)]
         last = [*self.slopes("bar_dot", "slope_dot", begin), *self.left()]
-        return [*self.lane(first), self.lanes(ITERATE), *between, *self.lane(last)]
+        return [*self.lane(first), *self.missed(0, 1), self.lanes(ITERATE), *between, *self.lane(last), *self.missed(0)]
 
 
 _TEXTS: dict[type[Through], type[_Text]] = {text.kind: text for text in (_Ahead, _Back, _Second)}
