@@ -88,6 +88,43 @@ def same_steps(case, stages):
         np.testing.assert_allclose(getattr(swept, name), getattr(newton, name), rtol=0, atol=2e-12)
 
 
+def on_springs():
+    """A mass on a rod and two more on springs of stiffness 1e6, released where these are not strained: forces begin at zero."""
+    ends = lambda q: [(q[i + 2] - q[i]) ** 2 + (q[i + 3] - q[i + 1]) ** 2 for i in (0, 2)]  # noqa: E731
+    return da.Mechanical(
+        6, mass=1.0, potential=lambda q: 9.81 * (q[1] + q[3] + q[5]) + 5e5 * sum((np.sqrt(d) - 1) ** 2 for d in ends(q)),
+        holonomic=lambda q: [q[0] ** 2 + q[1] ** 2 - 1],
+    )  # fmt: skip
+
+
+def elastic():
+    """A pendulum on a spring of stiffness 1e6 in polar coordinates."""
+    return da.Mechanical(
+        ("r", "a"), mass=lambda q: [[1.0, 0.0], [0.0, q[0] ** 2]],
+        potential=lambda q: 5e5 * (q[0] - 1) ** 2 - 9.81 * q[0] * np.cos(q[1]),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("make", "method", "step", "q"),
+    [
+        (on_springs, "lobatto-pair-4", 0.00125, [1.0, 0, 2, 0, 3, 0]),
+        (on_springs, "lobatto-pair-5", 0.0025, [1.0, 0, 2, 0, 3, 0]),
+        (on_springs, "lobatto-pair-8", 0.001, [1.0, 0, 2, 0, 3, 0]),
+        (elastic, "lobatto-pair-5", 0.001, [1.0, 1.5]),
+        (elastic, "gauss-4", 0.001, [1.0, 1.5]),
+    ],
+)
+def test_stiff_forces_are_swept_until_their_equations_hold(make, method, step, q):
+    """Positions are at rest before forces are: 1e-16 of a length is 1e-10 of force here, beside none at the start."""
+    options = {"t_end": 640 * step, "step": step, "q": q, "v": [0.0] * len(q)}
+    swept, newton = (da.simulate(make(), method, compile=compile, **options) for compile in (True, "newton"))
+    assert swept.stats["swept_steps"] == swept.stats["steps"] == 640
+    np.testing.assert_allclose(swept.q, newton.q, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(swept.v, newton.v, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(swept.energy, newton.energy, rtol=0, atol=1e-9)
+
+
 @pytest.mark.parametrize("stages", [2, 3, 4, 8])
 def test_gauss_is_swept_where_there_are_no_constraints(stages):
     options = {"t_end": 1.0, "step": 0.02, "q": [1.0, -0.4], "v": [0.2, 0.0]}

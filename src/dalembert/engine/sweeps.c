@@ -187,7 +187,7 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
         const int looking = i == 0 ? asked != 0 : ((first + i) & ($block - 1)) == 0;
         const long most = looking ? $many : $most;
         double previous = 1, mark = 1e300, q1[$n], v1[$n], check = 0, work[2] = {0, 0};
-        int look = looking;
+        int look = looking, again = 0, more = 0; /* how often a solution was swept again, and what is left of that */
         long count = 0;
         V Q[$n], P[$n], U[$n], g[$m + 1], r[$m + 1];
         t = t0 + (double)(first + i) * h;
@@ -243,6 +243,7 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
         }
 #endif
         for (int k = 0; k < $m; k++) old_l[k] = l[k];
+    sweep:
         for (;;) {
             V change[$groups], total = da_all(0);
             for (int j = 0; j < $groups; j++) change[j] = total;
@@ -271,6 +272,10 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
             if (count > 0) {
                 previous = size;
                 size = da_total(total);
+                if (more > 0) {
+                    if (--more == 0) break;
+                    goto rates;
+                }
                 /* the next change is estimated from the last two, as in newton.py, but not below a thirtieth of the last one */
                 if (size <= limits.tolerance) break;
                 if (!(size < 1e300)) { failed = 0; goto end; }
@@ -284,6 +289,7 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
                 }
                 if (count >= most) { failed = 0; goto end; }
             }
+        rates:
             count++;
             $points_of
             $velocities_of

@@ -28,6 +28,7 @@ PRICE = 0.5  # seconds that it takes to write and compile sweeps
 TURNS = ("sin({})", "cos({})")  # which sweeps.c has for vectors
 BLOCK = 64  # steps, of which chunks are multiples; where sweeps fail in one, the rest is left to Newton's iteration
 MANY, MOST = 48, 64  # sweeps that a step may take, at the beginning of a block and later
+AGAIN = 6  # sweeps more where unknowns are at rest, but stiff equations are not yet
 
 
 def source(program: Program) -> str:
@@ -244,6 +245,7 @@ class _Text:
             if k:
                 lines.append(f"weigh{k}(w, state, x, 0, par, u, 0, t, h, scale + {offset});")
             lines.append(f"size = accept{k}(w, state, x, x + {at}, par, u, scale + {offset}, t, h);")
+            lines.append(f"if (!(size <= limits.limit) && again < {AGAIN}) {{ again++; more = 2; goto sweep; }}")
             lines.append(f"if (!(size <= limits.limit)) {{ failed = {k}; goto end; }}")
             at, offset = at + look.n, offset + look.n_scale
         return "\n            ".join(lines)
