@@ -91,14 +91,17 @@ def attempt(problem: Problem, peer: Peer, variant: str, knob: float) -> tuple[Tr
 
 
 def search(problem: Problem, peer: Peer, cap: float = CAP, thin: int = 1, most: int = 99) -> tuple[list[Trial], str]:
-    """Walk each variant from coarse to fine until the tightest level is met or time is up; all trials, and why none."""
+    """Walk each variant from coarse to fine until the tightest level is met and finer is no faster, or time is up.
+
+    All trials, and why there are none.
+    """
     tightest, trials, spent = min(problem.levels), list[Trial](), 0.0
     try:
         variants = peer.variants(problem)
     except Unsupported as error:
         return [], str(error)
     for variant, knobs in list(variants.items())[:most]:
-        best, idle = np.inf, 0
+        best, idle, enough = np.inf, 0, np.inf
         tried = knobs[::thin]
         for knob, finer in zip(tried, (*tried[1:], 0.0), strict=True):
             trial, setup = attempt(problem, peer, variant, knob)
@@ -112,8 +115,10 @@ def search(problem: Problem, peer: Peer, cap: float = CAP, thin: int = 1, most: 
                 best = min(best, trial.errors.worst)
                 trials.append(trial)
                 growth = knob / finer if peer.fixed_step and finer else 1.2
-                if trial.seconds * growth > 1.2 * cap or trial.errors.worst <= tightest:
+                if trial.seconds * growth > 1.2 * cap or trial.seconds > enough:
                     break
+                if trial.errors.worst <= tightest:
+                    enough = min(enough, trial.seconds)  # finer ones may be faster still, where an iteration takes less
             if idle > (PATIENCE if trial is None or trial.seconds > cap / 10 else 3 * PATIENCE):
                 break
             if spent > SETUP:

@@ -98,10 +98,11 @@ def on_springs():
 
 
 def elastic():
-    """A pendulum on a spring of stiffness 1e6 in polar coordinates."""
+    """Two pendulums on springs of stiffness 1e6 in polar coordinates, with a spring between their lengths."""
+    springs = lambda q: 5e5 * ((q[0] - 1) ** 2 + (q[2] - q[0]) ** 2)  # noqa: E731
     return da.Mechanical(
-        ("r", "a"), mass=lambda q: [[1.0, 0.0], [0.0, q[0] ** 2]],
-        potential=lambda q: 5e5 * (q[0] - 1) ** 2 - 9.81 * q[0] * np.cos(q[1]),
+        ("r", "a", "s", "b"), mass=lambda q: np.diag([1.0, q[0] ** 2, 1.0, q[2] ** 2]),
+        potential=lambda q: springs(q) - 9.81 * (q[0] * np.cos(q[1]) + q[2] * np.cos(q[3])),
     )  # fmt: skip
 
 
@@ -111,8 +112,8 @@ def elastic():
         (on_springs, "lobatto-pair-4", 0.00125, [1.0, 0, 2, 0, 3, 0]),
         (on_springs, "lobatto-pair-5", 0.0025, [1.0, 0, 2, 0, 3, 0]),
         (on_springs, "lobatto-pair-8", 0.001, [1.0, 0, 2, 0, 3, 0]),
-        (elastic, "lobatto-pair-5", 0.001, [1.0, 1.5]),
-        (elastic, "gauss-4", 0.001, [1.0, 1.5]),
+        (elastic, "lobatto-pair-5", 0.001, [1.0, 1.5, 1.0, 0.3]),
+        (elastic, "gauss-3", 0.0015, [1.0, 1.5, 1.0, 0.3]),
     ],
 )
 def test_stiff_forces_are_swept_until_their_equations_hold(make, method, step, q):

@@ -143,6 +143,17 @@ static inline V da_sum(V start, const V *table, V x)
     return start;
 }
 
+/* What a step begins with. */
+#if $masses
+#define DA_BACK_MASSES for (int k = 0; k < $n; k++) { S[k] = old_S[k]; ended[k] = v[k]; }
+#else
+#define DA_BACK_MASSES
+#endif
+#define DA_BACK \
+    for (int k = 0; k < $n; k++) a[k] = old_a[k]; \
+    for (int k = 0; k < $m; k++) l[k] = old_l[k]; \
+    DA_BACK_MASSES
+
 DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state, double *last, double *before,
                       const double *par, const double *inputs, long varying, long save_every, double *out_state,
                       double *out_lam, double *out_work, double *out_unknowns, const da_rule *rule, da_outcome *outcome,
@@ -181,13 +192,15 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
     DA_UNROLL
     for (int k = 0; k < $n; k++) { q[k] = state[k]; v[k] = state[$n + k]; }
     for (int j = 0; j < $scales - 1; j++) scale[j] = kept[j];
+    long least = 0; /* sweeps that a step takes at least: more where its equations did not hold after fewer */
+    int again = 0;
     $unpack
     $run
     for (i = 0; i < steps; i++) {
         const int looking = i == 0 ? asked != 0 : ((first + i) & ($block - 1)) == 0;
         const long most = looking ? $many : $most;
         double previous = 1, mark = 1e300, q1[$n], v1[$n], check = 0, work[2] = {0, 0};
-        int look = looking, again = 0, more = 0; /* how often a solution was swept again, and what is left of that */
+        int look = looking;
         long count = 0;
         V Q[$n], P[$n], U[$n], g[$m + 1], r[$m + 1];
         t = t0 + (double)(first + i) * h;
@@ -243,7 +256,6 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
         }
 #endif
         for (int k = 0; k < $m; k++) old_l[k] = l[k];
-    sweep:
         for (;;) {
             V change[$groups], total = da_all(0);
             for (int j = 0; j < $groups; j++) change[j] = total;
@@ -269,13 +281,9 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
             }
             DA_UNROLL
             for (int j = 0; j < $groups; j++) DA_EACH total.p[p] += da_wide(weight[j] * weight[j]) * change[j].p[p];
-            if (count > 0) {
+            if (count > least) {
                 previous = size;
                 size = da_total(total);
-                if (more > 0) {
-                    if (--more == 0) break;
-                    goto rates;
-                }
                 /* the next change is estimated from the last two, as in newton.py, but not below a thirtieth of the last one */
                 if (size <= limits.tolerance) break;
                 if (!(size < 1e300)) { failed = 0; goto end; }
@@ -289,7 +297,6 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
                 }
                 if (count >= most) { failed = 0; goto end; }
             }
-        rates:
             count++;
             $points_of
             $velocities_of
@@ -304,6 +311,7 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
             $pack
             if (look) {
                 $accept
+                least = again = 0;
             }
             $report
         }
@@ -316,15 +324,16 @@ DA_EXPORT void da_run(long steps, long first, double t0, double h, double *state
             $write
             if (left == 0) { row++; left = save_every; }
         }
+        continue;
+    missed: /* positions are at rest, but equations of stiff forces do not hold yet */
+        if (again == $again) goto end;
+        least = count + ++again;
+        failed = -1;
+        DA_BACK
+        i--;
     }
 end:
-    if (failed >= 0) {
-        for (int k = 0; k < $n; k++) a[k] = old_a[k];
-        for (int k = 0; k < $m; k++) l[k] = old_l[k];
-#if $masses
-        for (int k = 0; k < $n; k++) { S[k] = old_S[k]; ended[k] = v[k]; }
-#endif
-    }
+    if (failed >= 0) { DA_BACK }
     if (failed >= 0 && i > 0 && left < save_every) {
         $write
     }

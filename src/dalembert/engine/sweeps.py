@@ -28,7 +28,7 @@ PRICE = 0.5  # seconds that it takes to write and compile sweeps
 TURNS = ("sin({})", "cos({})")  # which sweeps.c has for vectors
 BLOCK = 64  # steps, of which chunks are multiples; where sweeps fail in one, the rest is left to Newton's iteration
 MANY, MOST = 48, 64  # sweeps that a step may take, at the beginning of a block and later
-AGAIN = 6  # sweeps more where unknowns are at rest, but stiff equations are not yet
+AGAIN = 4  # how often a step is made with more sweeps where unknowns are at rest, but its equations do not hold yet
 
 
 def source(program: Program) -> str:
@@ -245,8 +245,7 @@ class _Text:
             if k:
                 lines.append(f"weigh{k}(w, state, x, 0, par, u, 0, t, h, scale + {offset});")
             lines.append(f"size = accept{k}(w, state, x, x + {at}, par, u, scale + {offset}, t, h);")
-            lines.append(f"if (!(size <= limits.limit) && again < {AGAIN}) {{ again++; more = 2; goto sweep; }}")
-            lines.append(f"if (!(size <= limits.limit)) {{ failed = {k}; goto end; }}")
+            lines.append(f"if (!(size <= limits.limit)) {{ failed = {k}; goto missed; }}")
             at, offset = at + look.n, offset + look.n_scale
         return "\n            ".join(lines)
 
@@ -341,7 +340,8 @@ class _Text:
         known = self._recent
         body = template("sweeps.c").substitute(
             fields, tables=self._tables(), functions="\n".join(self.lane_functions.values()), run="\n    ".join(self.run),
-            block=BLOCK, many=MANY, most=MOST, noise=literal(self._noise() ** 2), lanes=self.lanes, stages=self.stages,
+            block=BLOCK, many=MANY, most=MOST, again=AGAIN, noise=literal(self._noise() ** 2),
+            lanes=self.lanes, stages=self.stages,
             n=n, m=m, unknowns=p.n_unknowns, inputs=p.n_u, reported=p.n_lam, reports=int(bool(p.n_lam or p.working)),
             recent=len(known), skip=min(known, default=0), points=len(known) + bool(self.sweep.last), solves=len(p.looks),
             masses=self._entries_of_mass,
