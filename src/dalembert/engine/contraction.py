@@ -165,7 +165,11 @@ def _edges(g: Graph, v: int, depends: list[int]) -> dict[int, Edge]:
     if pattern == "{} * {}" and len(depends) == 1 and needs[0] != needs[1]:
         return {depends[0]: Edge(1.0, next(i for i in needs if i not in depends))}
     one, zero = g.constant(1.0), g.constant(0.0)  # of a linear operation: what it makes of each operand alone
-    return {i: Edge(1.0, g.again(v, [one if j == i else zero if j in depends else j for j in needs])) for i in depends}
+    alone = {i: g.again(v, [one if j == i else zero if j in depends else j for j in needs]) for i in depends}
+    if not g.is_call(v):
+        return {i: Edge(1.0, value) for i, value in alone.items()}
+    rest = g.again(v, [zero if j in depends else j for j in needs])  # an output of a call may be affine, or not depend on some
+    return {ONE: Edge(1.0, rest), **{i: Edge(1.0, g.operation(ca.OP_SUB, [value, rest])) for i, value in alone.items()}}
 
 
 def contracted(g: Graph, begin: list[int], end: list[int], late: list[int]) -> Links:

@@ -153,8 +153,16 @@ def split(outputs: list[SX], varying: list[SX]) -> tuple[list[SX], SX, SX]:
         return [s for s in ca.symvar(ca.veccat(*expressions)) if s.element_hash() not in own]
 
     new, symbols, values = ca.extract_parametric(outputs, ca.veccat(*fixed(outputs)), {"prefix": "c_"})
-    taken = {s.name() for s in symbols}
+    values, taken = _whole(list(symbols), list(values)), {s.name() for s in symbols}
     plain = [s for s in fixed(new) if s.name() not in taken]  # symbols that stand by themselves are left in place
     if not symbols and not plain:
         return new, SX.sym("c", 0), SX(0, 1)
     return new, ca.veccat(*symbols, *plain), SX(ca.veccat(*values, *plain))
+
+
+def _whole(symbols: list[SX], values: list[SX]) -> list[SX]:
+    """Values without the symbols of others: those of several results of one call have some."""
+    own = {s.element_hash() for s in symbols}
+    while values and any(s.element_hash() in own for s in ca.symvar(ca.veccat(*values))):
+        values = ca.substitute(values, symbols, values)
+    return values

@@ -115,6 +115,10 @@ class Graph:
     def is_constant(self, value: int) -> bool:
         return value in self._constants
 
+    def is_call(self, value: int) -> bool:
+        """Whether a value is an output of a called function."""
+        return self._keys[value][0] == "call"
+
     def text(self, value: int) -> str:
         """The name of a symbol, or a constant."""
         return self._texts[value]

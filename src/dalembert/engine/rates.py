@@ -6,6 +6,7 @@ import casadi as ca
 
 from dalembert.engine import elimination
 from dalembert.methods.sweeping import Sweep
+from dalembert.systems.instructions import jacobian
 
 SX = ca.SX
 
@@ -18,7 +19,7 @@ def rates(sweep: Sweep) -> ca.Function:
     q, v, lam, t, u, par = (SX.sym(sweep.rate.name_in(i), sweep.rate.size1_in(i)) for i in range(6))
     r, a = SX.sym("r", lam.numel()), SX.sym("a", q.numel())
     free = sweep.rate(q, v, SX.zeros(lam.numel()), t, u, par)
-    G = ca.jacobian(sweep.position(q, t, par), q)
+    G = jacobian(sweep.position(q, t, par), q)
     found = _solved(sweep, q, v, t, u, par, G @ _speeds(sweep, q, free - a, par) + r)
     M = SX(0, 1) if sweep.masses is None else sweep.masses.matrix(q, par).nz[:]
     return ca.Function("rates", [q, v, a, r, t, u, par], [found, sweep.rate(q, v, found, t, u, par), M])
@@ -42,8 +43,8 @@ def _solved(sweep: Sweep, q: SX, v: SX, t: SX, u: SX, par: SX, r: SX) -> SX:
     if not m:
         return SX(0, 1)
     lam = SX.sym("lam", m)
-    reaction = ca.jacobian(sweep.rate(q, v, lam, t, u, par), lam)
-    schur = -ca.jacobian(sweep.position(q, t, par), q) @ _speeds(sweep, q, reaction, par)
+    reaction = jacobian(sweep.rate(q, v, lam, t, u, par), lam)
+    schur = -jacobian(sweep.position(q, t, par), q) @ _speeds(sweep, q, reaction, par)
     return elimination.solve(schur, r, elimination.structural_order(schur.sparsity(), (0,) * m))
 
 

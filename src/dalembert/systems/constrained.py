@@ -16,6 +16,7 @@ from dalembert.systems import composed, plain, scales
 from dalembert.systems.composed import COMPOSED, Composed
 from dalembert.systems.elements import Element, repeated
 from dalembert.systems.form import Power
+from dalembert.systems.instructions import jacobian
 from dalembert.systems.needs import Need
 from dalembert.systems.operations import build, dump
 from dalembert.systems.picture import Picture, attach
@@ -176,7 +177,7 @@ class Constrained(Composed):
         if a.shape[1] == self.nv and self.nv > 1 and not ca.depends_on(a, self.v):
             a = a @ self.v
         a = column("nonholonomic", a)
-        A = ca.jacobian(a, self.v)
+        A = jacobian(a, self.v)
         for i in range(a.numel()):
             if A[i, :].nnz() == 0:
                 raise ModelError(f"nonholonomic constraint {i + 1} does not depend on v; a constraint on q is holonomic")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -138,6 +139,41 @@ def called(function: ca.Function, values: list[SX]) -> list[SX]:
         arguments.append(SX(pattern, ca.vertcat(*values[at : at + pattern.nnz()])) if pattern.nnz() else SX(pattern))
         at += pattern.nnz()
     return [x for out in function.call(arguments, False, True) if out.nnz() for x in ca.vertsplit(ca.densify(out.nz[:]))]
+
+
+def jacobian(f: SX, x: SX) -> SX:
+    """The Jacobian without what CasADi leaves in it of called functions: their derivatives in directions that are zero."""
+    return tidied(ca.jacobian(f, x))
+
+
+def tidied(matrix: SX) -> SX:
+    """The same entries, with zeros for derivatives of called functions whose directions are all zero."""
+    symbols = ca.symvar(matrix)
+    listing = Listing(ca.Function("tidied", symbols, [matrix]))
+    if not any(op == ca.OP_CALL for op, *_ in listing.lines):
+        return matrix
+
+    def call(function: ca.Function, values: list[SX]) -> list[SX]:
+        seeds = values[len(values) - _seeds(function) :]
+        if seeds and all(x.is_zero() for x in seeds):
+            return [SX(0.0)] * sum(function.nnz_out(i) for i in range(function.n_out()))
+        return called(function, values)
+
+    values = walk(listing, lambda i, _: symbols[i], SX, operation, call)[0]
+    return SX(matrix.sparsity(), ca.vertcat(*values)) if values else matrix
+
+
+def _seeds(function: ca.Function) -> int:
+    """How many nonzeros at the end of the arguments are directions, in which a derivative is linear; none of other functions.
+
+    A derivative has the arguments and results of its function as arguments, and then the directions: as many as arguments if
+    forwards (`fwd1_`), as results if backwards (`adj1_`).
+    """
+    inputs, outputs = function.n_in(), function.n_out()
+    if not re.match(r"(fwd|adj)\d+_", function.name()) or inputs <= outputs or (inputs - outputs) % 2:
+        return 0
+    first = inputs - (inputs - outputs) // 2
+    return sum(function.nnz_in(i) for i in range(first, inputs))
 
 
 def as_written() -> AbstractContextManager[None]:

@@ -215,7 +215,20 @@ def _function(key: str, grids: tuple[Array, ...], values: Array, kind: str, outs
     result = found[0]
     for slope, x, near in zip(found[1:], at, used, strict=False):
         result += slope * (x - near)
-    return ca.Function(key, at, [result], {"never_inline": True})
+    return ca.Function(key, at, [result + _kept(at)], {"never_inline": True})
+
+
+def _kept(at: list[MX]) -> MX:
+    """Zero, whose derivatives of all orders are zeros that CasADi does not know to be zero.
+
+    Where a derivative of a called function has fewer entries than the function before it, derivatives of expressions in which
+    it is called come out wrong (CasADi 3.8: what a forward derivative leaves out keeps the seed of another).
+    """
+    zero = ca.interpolant("zero", "linear", [np.array([0.0, 1.0])], np.zeros(2), {"lookup_mode": ["exact"]})
+    total = MX(0)
+    for x in at:
+        total += ca.sin(x)
+    return zero(ca.floor(at[0])) * total
 
 
 def _nodes(grids: tuple[Array, ...], values: Array, kind: str, periodic: bool) -> Array:
