@@ -30,6 +30,16 @@ def test_members_are_single_runs(compile, method):
     np.testing.assert_array_equal(data.m1, masses(10))
 
 
+@pytest.mark.parametrize("method", ["gauss-2", "lobatto-pair-3", "rk45"])
+def test_multipliers_of_methods_that_store_none(method):
+    """They are those of accelerations, as of single runs."""
+    data = da.ensemble(SYSTEM, method, samples={"m1": masses(5)}, save_every=7, **RUN)
+    for member in (0, 4):
+        alone = da.simulate(SYSTEM, method, parameters={"m1": masses(5)[member]}, compile="newton", save_every=7, **RUN)
+        assert alone.lam.shape == (15, 2)
+        np.testing.assert_array_equal(data.lam[member], alone.lam)
+
+
 def test_initial_values_vary():
     angles = np.linspace(0.1, 1.5, 9)
     q = np.stack([np.sin(angles), -np.cos(angles), 2 * np.sin(angles), -2 * np.cos(angles)], axis=1)

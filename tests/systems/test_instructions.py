@@ -4,7 +4,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from dalembert.systems.instructions import batches, operation, walk
+from dalembert.systems.instructions import batches, jacobian, operation, walk
 
 
 def test_a_walk_with_symbols_gives_the_function_back():
@@ -54,3 +54,16 @@ def test_batches_do_operations_of_one_kind_together_and_after_what_they_need():
     assert marks[outputs[0][0]]
     assert max(len(part.nodes) for part in parts) == 20
     assert len(parts) < 40
+
+
+def test_a_jacobian_forgets_directions_that_are_zero():
+    x = ca.MX.sym("x")
+    f = ca.Function("own", [x], [ca.sin(x)], {"never_inline": True})
+    q, v = ca.SX.sym("q"), ca.SX.sym("v", 2)
+    expression = ca.vertcat(v[1] - f(q) * v[0], 3 * v[0])
+    assert ca.depends_on(ca.jacobian(expression, v), v)  # of CasADi: v times a derivative in the direction 0
+    found = jacobian(expression, v)
+    assert not ca.depends_on(found, v)
+    np.testing.assert_allclose(ca.Function("J", [q], [found])(0.3).full(), [[-np.sin(0.3), 1.0], [3.0, 0.0]], rtol=1e-15)
+    both = jacobian(ca.vertcat(f(q) * v[0]), ca.vertcat(q, v))  # a direction that is not zero stays
+    np.testing.assert_allclose(ca.Function("J", [q, v], [both])(0.3, [2.0, 5.0]).full(), [[2 * np.cos(0.3), np.sin(0.3), 0.0]])

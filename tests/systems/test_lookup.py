@@ -9,7 +9,7 @@ from scipy.interpolate import CubicSpline, RectBivariateSpline, RegularGridInter
 
 import dalembert as da
 from dalembert.errors import FileError
-from dalembert.systems.lookup import read
+from dalembert.systems.lookup import OUTSIDE, read
 
 RNG = np.random.default_rng(7)
 X = np.sort(RNG.uniform(-3.0, 3.0, 40))
@@ -195,3 +195,71 @@ def test_values_of_a_table_may_be_parameters():
     for k, change in enumerate(1e-6 * np.eye(5)):
         ends = [da.simulate(system, "gauss-2", parameters={"ys": heights + c}, **run).q[-1, 0] for c in (change, -change)]
         assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(found[k], abs=1e-8)
+
+
+BENT = {kind: np.array([0.0, 1.0, 3.0, 0.0]) if kind == "periodic" else np.array([0.0, 1.0, 3.0, 4.0]) for kind in OUTSIDE}
+
+
+@pytest.mark.parametrize("kind", ["linear", "cubic"])
+@pytest.mark.parametrize("outside", OUTSIDE)
+@pytest.mark.parametrize("place", ["potential", "mass"])
+def test_second_derivatives_of_a_run_through_a_table(kind, outside, place):
+    """Third derivatives of a table are used there: those that vanish must not leave anything else in their place."""
+    table = da.table([-2.0, -0.5, 1.0, 2.0], BENT[outside], kind=kind, outside=outside)
+    if place == "potential":
+        system = da.Mechanical(1, mass=1.0, potential=lambda q, k: k * table(q[0]) + q @ q, parameters={"k": 0.7})
+    else:
+        system = da.Mechanical(1, mass=lambda q, k: [3 + k * table(q[0])], potential=lambda q: q @ q, parameters={"k": 0.7})
+    options = {"q": [0.6], "v": [0.4], "t_end": 0.4, "step": 0.05}
+
+    def slope(k):
+        run = da.sensitivity(system, "rattle", parameters={"k": k}, compile=False, **options)
+        return run.gradient(lambda q, v: q @ v)["k"]
+
+    e = 1e-3
+    wide, narrow = ((slope(0.7 + d) - slope(0.7 - d)) / (2 * d) for d in (2 * e, e))
+    for compile in (False, True):
+        found = da.sensitivity(system, "rattle", compile=compile, **options).hessian_product({"k": 1.0}, lambda q, v: q @ v)
+        assert found["k"] == pytest.approx((4 * narrow - wide) / 3, rel=1e-8)
+
+
+@pytest.mark.parametrize("gradient", ["equivariant", "gonzalez", "mean-value"])
+def test_tables_of_two_variables_keep_the_energy(gradient):
+    x = np.linspace(-2.0, 2.0, 9)
+    table = da.table(x, x, np.cos(x[:, None]) * x, kind="cubic")
+    system = da.Mechanical(2, mass=1.0, potential=lambda q: table(q[0], q[1]) + q @ q)
+    method = da.methods.EnergyMomentum(gradient=gradient)
+    runs = [da.simulate(system, method, q=[0.3, 0.2], v=[0.0, 0.0], t_end=1.0, step=0.01, compile=c) for c in (False, True)]
+    for sol in runs:
+        assert np.ptp(sol.energy) < 1e-13
+    np.testing.assert_array_equal(runs[0].q, runs[1].q)
+
+
+def parabola():
+    """A table and the polynomial that it is."""
+    x = np.linspace(-2.0, 2.0, 9)
+    return da.table(x, 0.3 * x**2 - 0.1 * x**3, kind="cubic"), lambda x: 0.3 * x**2 - 0.1 * x**3
+
+
+@pytest.mark.parametrize("compile", [False, True])
+@pytest.mark.parametrize("place", ["holonomic", "nonholonomic", "kinematics"])
+def test_tables_in_constraints_are_what_they_stand_for(place, compile):
+    """What is linear in velocities or multipliers is seen to be so with a table as its factor."""
+    table, formula = parabola()
+
+    def run(f):
+        if place == "holonomic":
+            system = da.Mechanical(2, mass=1.0, potential=lambda q: q @ q, holonomic=lambda q: f(q[0]) + q[1] - 0.3)
+            method, start = "lobatto-pair-3", da.consistent(system, q=[0.4, 0.3], v=[0.5, -0.2])
+        elif place == "nonholonomic":
+            system = da.Mechanical(2, mass=1.0, potential=lambda q: q @ q, nonholonomic=lambda q, v: v[1] - f(q[0]) * v[0])
+            method, start = "spark-2", da.consistent(system, q=[0.4, 0.3], v=[0.5, 0.0])
+        else:
+            Z = lambda q: np.array([[1 + f(q[0]), 0.0], [0.2 * f(q[1]), 1.0]])  # noqa: E731
+            system = da.Mechanical(2, mass=1.0, potential=lambda q: q @ q, kinematics=Z)
+            method, start = "gauss-2", {"q": [0.1, 0.2], "v": [0.1, 0.3]}
+        return da.simulate(system, method, t_end=1.0, step=0.01, compile=compile, **start)
+
+    own, other = run(table), run(formula)
+    np.testing.assert_allclose(own.q, other.q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(own.v, other.v, rtol=0, atol=1e-12)

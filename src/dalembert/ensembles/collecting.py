@@ -75,7 +75,7 @@ class Whole(Collected):
         system, n = self.task.system, self.samples.members
         self._times = block.t, block.t_lam
         parts = block.parts()
-        parts |= {"lam": block.lam, "supplied": block.work[:, :, 0], "dissipated": block.work[:, :, 1]}
+        parts |= {"lam": block.multipliers(), "supplied": block.work[:, :, 0], "dissipated": block.work[:, :, 1]}
         if system.has_energy:
             parts["energy"] = parts["energy"][:, :, 0]
         for name, values in parts.items():

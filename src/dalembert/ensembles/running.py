@@ -22,6 +22,7 @@ from dalembert.ensembles.samples import Samples
 from dalembert.errors import CompilerError, DalembertError, Interrupted
 from dalembert.simulation import simulate
 from dalembert.solution import Solution
+from dalembert.systems.constrained import Constrained
 from dalembert.systems.port_hamiltonian import PortHamiltonian
 from dalembert.systems.ranges import ranges
 
@@ -59,6 +60,19 @@ class Block:
             system, self.task.method, self.pars[member], self.t, parts, lam=self.lam[member], t_lam=self.t_lam,
             work=self.work[member], u=u, step=self.task.grid.h, stats={"steps": self.task.grid.steps, "engine": "lanes"},
         )  # fmt: skip
+
+    def multipliers(self) -> Array:
+        """Of all members, `(members, rows, constraints)`: those of the method, or of accelerations where it stores none."""
+        system, (members, rows, stored) = self.task.system, self.lam.shape
+        if stored or not isinstance(system, Constrained) or not system.m:
+            return self.lam
+        out = np.full((members, rows, system.m), np.nan)
+        for member in range(members):
+            solution = self.solution(member)
+            if solution is not None:
+                found = solution.lam
+                out[member, : len(found)] = found
+        return out
 
     def parts(self, last: bool = False) -> Parts:
         """State and energy of all members, `(members, rows, size)`; of the last row alone where that is enough."""
