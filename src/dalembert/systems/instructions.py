@@ -149,8 +149,8 @@ def jacobian(f: SX, x: SX) -> SX:
 def tidied(matrix: SX) -> SX:
     """The same entries, with zeros for derivatives of called functions whose directions are all zero."""
     symbols = ca.symvar(matrix)
-    listing = Listing(ca.Function("tidied", symbols, [matrix]))
-    if not any(op == ca.OP_CALL for op, *_ in listing.lines):
+    whole = ca.Function("whole", symbols, [matrix])
+    if not whole.find_functions(0):
         return matrix
 
     def call(function: ca.Function, values: list[SX]) -> list[SX]:
@@ -159,7 +159,7 @@ def tidied(matrix: SX) -> SX:
             return [SX(0.0)] * sum(function.nnz_out(i) for i in range(function.n_out()))
         return called(function, values)
 
-    values = walk(listing, lambda i, _: symbols[i], SX, operation, call)[0]
+    values = walk(whole, lambda i, _: symbols[i], SX, operation, call)[0]
     return SX(matrix.sparsity(), ca.vertcat(*values)) if values else matrix
 
 
