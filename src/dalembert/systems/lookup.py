@@ -215,31 +215,18 @@ def _function(key: str, grids: tuple[Array, ...], values: Array, kind: str, outs
     result = found[0]
     for slope, x, near in zip(found[1:], at, used, strict=False):
         result += slope * (x - near)
-    return ca.Function(key, at, [result + _kept(at)], {"never_inline": True})
-
-
-def _kept(at: list[MX]) -> MX:
-    """Zero, whose derivatives of all orders are zeros that CasADi does not know to be zero.
-
-    Where a derivative of a called function has fewer entries than the function before it, derivatives of expressions in which
-    it is called come out wrong (CasADi 3.8: what a forward derivative leaves out keeps the seed of another).
-    """
-    zero = ca.interpolant("zero", "linear", [np.array([0.0, 1.0])], np.zeros(2), {"lookup_mode": ["exact"]})
-    total = MX(0)
-    for x in at:
-        total += ca.sin(x)
-    return zero(ca.floor(at[0])) * total
+    return ca.Function(key, at, [result], {"never_inline": True})
 
 
 def _nodes(grids: tuple[Array, ...], values: Array, kind: str, periodic: bool) -> Array:
-    """What is kept at each point, one column each: its coordinates, the value, and for cubic tables the derivatives."""
+    """What is kept at each point, one column each: its coordinates, the value, for cubic tables the derivatives, and zero."""
     points = [a.ravel() for a in np.meshgrid(*grids, indexing="ij")]
     if kind == "linear":
-        return np.array([*points, values.ravel()])
+        return np.array([*points, values.ravel(), np.zeros(values.size)])
     parts = [values]
     for axis, grid in enumerate(grids):
         parts += [_slope(grid, part, axis, periodic) for part in parts]
-    return np.array([*points, *(part.ravel() for part in parts)])
+    return np.array([*points, *(part.ravel() for part in parts), np.zeros(values.size)])
 
 
 def _slope(grid: Array, values: Array, axis: int, periodic: bool) -> Array:
@@ -250,7 +237,12 @@ def _slope(grid: Array, values: Array, axis: int, periodic: bool) -> Array:
 
 
 def _patch(x: list[MX], grids: tuple[Array, ...], nodes: Array, kind: str) -> MX:
-    """The polynomial of the cell in which `x` lies: by values at its corners, and for cubic ones by their derivatives."""
+    """The polynomial of the cell in which `x` lies: by values at its corners, and for cubic ones by their derivatives.
+
+    It has a term of eighth order whose factor is zero, as CasADi cannot know. Where a derivative of a called function has fewer
+    entries than the function before it, derivatives of what calls it come out wrong (CasADi 3.8): what a forward derivative
+    leaves out keeps the seed of another.
+    """
     count = nodes.shape[1]
     corner = ca.interpolant(
         "corner", "linear", [np.arange(count, dtype=float)], nodes.ravel(order="F"), {"lookup_mode": ["exact"]}
@@ -265,9 +257,12 @@ def _patch(x: list[MX], grids: tuple[Array, ...], nodes: Array, kind: str) -> MX
     start = corner(first)
     weights = [_weights(at, start[k], last[k], kind) for k, at in enumerate(x)]
     total: MX = MX(0)
+    for at in x:
+        square = at * at
+        total += start[-1] * ((square * square) * (square * square))
     for place in range(2 ** len(x)):
         bits = [(place >> k) & 1 for k in range(len(x))]
-        data = corner(first + sum(b * s for b, s in zip(bits, strides, strict=True)))[len(x) :]
+        data = corner(first + sum(b * s for b, s in zip(bits, strides, strict=True)))[len(x) : -1]
         for order in range(data.numel()):
             term = data[order]
             for k, bit in enumerate(bits):
